@@ -33,7 +33,7 @@ class Names:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources
-        self.exact = {source.id: source.id for source in reversed(sources)}
+        self.exact = frozenset(source.id for source in sources)
         self.folded: dict[str, str] = {}
         titles = [(source.title or "", source.id) for source in sources]
         bases = [(PurePosixPath(source.id.replace("\\", "/")).name, source.id) for source in sources]
@@ -57,7 +57,7 @@ class Names:
     def _find(self, key: str) -> str | None:
         for name in (key, key.strip()):
             if name in self.exact:
-                return self.exact[name]
+                return name
         if (found := self.folded.get(_fold(key))) is not None:
             return found
         if _INTEGER.fullmatch(key.strip()) and 1 <= int(key) <= len(self.sources):
