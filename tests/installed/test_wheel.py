@@ -34,7 +34,7 @@ def surefoot(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[st
 
 def check_policy() -> dict[str, Any]:
     done = surefoot("check", str(EXAMPLES / "policy.json"), "--json")
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
@@ -98,7 +98,7 @@ def test_two_runs_give_the_same_report() -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.name)
 def test_every_example_request_is_read(path: Path) -> None:
     done = surefoot("check", str(path), "--json")
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["answer"] == json.loads(path.read_text(encoding="utf-8"))["answer"]
 
 
@@ -107,6 +107,15 @@ def test_a_missing_file_is_an_error_of_the_caller() -> None:
     assert done.returncode == 2
     assert "no-such-file.json" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_threshold_sets_the_exit_code() -> None:
+    request = json.dumps(
+        {"answer": "Whales are made of green cheese and glass.", "sources": ["Whales are mammals."]}
+    )
+    done = surefoot("check", "-", "--quiet", "--fail-under", "0.9", stdin=request)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
 
 
 def test_the_library_works_from_the_wheel() -> None:
