@@ -16,10 +16,12 @@ import surefoot.errors
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORTED = [
+    "Citation",
     "Claim",
     "ConfigurationError",
     "DownloadRefusedError",
     "EndpointError",
+    "Evidence",
     "InputError",
     "MissingExtraError",
     "ModelError",

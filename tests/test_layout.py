@@ -66,8 +66,11 @@ PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"
 
 
 def import_graph(*, deferred: bool) -> dict[str, set[str]]:
+    """Which module imports which. What the package itself hands out lazily is no dependency of it."""
     return {
-        name: imported(name, path.read_text(encoding="utf-8"), MODULES, deferred=deferred)
+        name: imported(
+            name, path.read_text(encoding="utf-8"), MODULES, deferred=deferred and name != "surefoot"
+        )
         for name, path in MODULES.items()
     }
 
