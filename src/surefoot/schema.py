@@ -82,6 +82,8 @@ class Reason(StrEnum):
     NO_SOURCES = "no_sources"
     NO_CHECKABLE_CLAIM = "no_checkable_claim"
     NO_CITATIONS = "no_citations"
+    DUPLICATE_SOURCE_ID = "duplicate_source_id"
+    TOO_MANY_MARKERS = "too_many_markers"
     # citations
     UNRESOLVED_CITATION = "unresolved_citation"
     CITATION_NOT_SUPPORTING = "citation_not_supporting"
@@ -136,7 +138,7 @@ class Source:
     """One document, passage or record that an answer may stand on.
 
     Attributes:
-        id: unique within one call; duplicates are told apart by the caller of the check.
+        id: unique within one check; a second ``"a"`` is read as ``"a#2"``, and the report says so.
         text: plain text or Markdown; JSON objects are read as "key path: value" sentences.
         title: shown to people and matched by ``(Source: title)`` markers.
         metadata: anything of the caller's; carried along, never read.

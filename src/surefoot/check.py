@@ -1,0 +1,234 @@
+"""Claims against an evidence index: choose premises, score them cheapest first, compare facts, decide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from surefoot.decide import Decision, Scored, decide, settled
+from surefoot.entailment import NliModel
+from surefoot.errors import ModelError
+from surefoot.evidence import EvidenceIndex, Premise, Ranked
+from surefoot.facts import compare_facts
+from surefoot.language import is_english
+from surefoot.schema import Evidence, Reason, Verdict
+
+__all__ = ["ALL_STEPS", "ClaimChecker", "Outcome"]
+
+Progress = Callable[[int, int], None]
+
+ALL_STEPS: Final = frozenset({"verbatim", "static", "joined", "window", "facts", "contradiction_first"})
+"""The steps that an ablation can switch off."""
+
+_RANKED: Final = 8
+_FEW: Final = 3
+_MORE: Final = 6
+_SHORT_ROOM: Final = 128
+_LONG_ROOM: Final = 192
+_WINDOW_ROOM: Final = 256
+_LEAST_ROOM: Final = 32
+"""A claim that leaves a premise fewer tokens than this is not checked but reported as too long."""
+_CHUNK: Final = 32
+_EVIDENCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one claim; fields as in :class:`~surefoot.schema.Claim`."""
+
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    support: float | None = None
+    contradiction: float | None = None
+    evidence: tuple[Evidence, ...] = ()
+    detail: str | None = None
+    basis: frozenset[str] = frozenset()
+    """Ids of the sources in the premise that the decision rests on."""
+
+
+@dataclass(slots=True)
+class _Work:
+    text: str
+    ranked: list[Ranked]
+    room: int
+    verbatim: Ranked | None
+    scored: list[Scored] = field(default_factory=list)
+
+
+class ClaimChecker:
+    """Checks claims against one set of sources.
+
+    Args:
+        model: the NLI model.
+        index: the sources.
+        multilingual: the model reads other languages than English too.
+        steps: a subset of :data:`ALL_STEPS`.
+        exhaustive: score every (claim, passage window) pair instead of selected premises.
+    """
+
+    def __init__(
+        self,
+        model: NliModel,
+        index: EvidenceIndex,
+        *,
+        multilingual: bool = False,
+        steps: Collection[str] = ALL_STEPS,
+        exhaustive: bool = False,
+    ) -> None:
+        self._model = model
+        self._index = index
+        self._multilingual = multilingual
+        self._steps = frozenset(steps)
+        self._exhaustive = exhaustive
+        self._encoder = model.pairs.encoder
+        self._calibration = model.record.calibration
+
+    def check(
+        self, claims: Sequence[str], *, progress: Progress | None = None, deadline: float | None = None
+    ) -> list[Outcome]:
+        """Check claims, each given as the text that the model should see.
+
+        Args:
+            claims: texts without citation markers and markup.
+            progress: called with (claims done, claims to do).
+            deadline: :func:`time.monotonic` value after which the claims left are ``review``.
+
+        Returns:
+            One outcome per claim, in order.
+        """
+        outcomes: list[Outcome] = []
+        for start in range(0, len(claims), _CHUNK):
+            chunk = claims[start : start + _CHUNK]
+            if deadline is not None and time.monotonic() > deadline:
+                outcomes.extend(Outcome(Verdict.REVIEW, (Reason.DEADLINE,)) for _ in claims[start:])
+                break
+            try:
+                outcomes.extend(self._chunk(chunk))
+            except ModelError as error:
+                failed = Outcome(Verdict.REVIEW, (Reason.CHECKER_FAILED,), detail=str(error))
+                outcomes.extend(failed for _ in chunk)
+            if progress is not None:
+                progress(len(outcomes), len(claims))
+        return outcomes
+
+    def support(self, claim: str, source_ids: Collection[str]) -> float | None:
+        """Calibrated support of a claim by some of the sources, joined; ``None`` if it cannot be computed."""
+        work = self._prepare(claim, only=frozenset(source_ids))
+        if isinstance(work, Outcome):
+            return 0.0 if work.verdict is Verdict.UNSUPPORTED else None
+        try:
+            self._score([work])
+        except ModelError:
+            return None
+        decision = self._decide(work)
+        return decision.support
+
+    def _chunk(self, claims: Sequence[str]) -> list[Outcome]:
+        prepared = [self._prepare(claim, only=None) for claim in claims]
+        self._score([item for item in prepared if isinstance(item, _Work)])
+        return [item if isinstance(item, Outcome) else self._outcome(item) for item in prepared]
+
+    def _prepare(self, claim: str, *, only: Collection[str] | None) -> Outcome | _Work:
+        if not self._multilingual and not is_english(claim):
+            return Outcome(Verdict.REVIEW, (Reason.LANGUAGE,))
+        room = self._model.pairs.room(claim)
+        if room < _LEAST_ROOM:
+            return Outcome(Verdict.REVIEW, (Reason.CLAIM_TOO_LONG,))
+        ranked = self._index.rank(claim, limit=_RANKED, only=only)
+        if not ranked:
+            return Outcome(Verdict.UNSUPPORTED, (Reason.NO_RELEVANT_EVIDENCE,), 0.0, 0.0)
+        verbatim = self._index.verbatim(claim, ranked) if "verbatim" in self._steps else None
+        return _Work(claim, ranked, room, verbatim)
+
+    def _score(self, works: Sequence[_Work]) -> None:
+        if self._exhaustive:
+            self._read(
+                works,
+                [list(self._index.windows(w.text, self._encoder, min(w.room, _WINDOW_ROOM))) for w in works],
+            )
+            return
+        self._read(works, [self._first(work) for work in works])
+        open_works = [
+            w for w in works if not w.verbatim and not (w.scored and settled(w.scored, self._calibration))
+        ]
+        self._read(open_works, [self._second(work) for work in open_works])
+
+    def _read(self, works: Sequence[_Work], premises: Sequence[Sequence[Premise]]) -> None:
+        """Score premises that were not read yet; all claims share one batch."""
+        pairs: list[tuple[_Work, Premise]] = []
+        for work, offered in zip(works, premises, strict=True):
+            known = {item.premise.text for item in work.scored}
+            for premise in offered:
+                if premise.text not in known:
+                    known.add(premise.text)
+                    pairs.append((work, premise))
+        scores = self._model.score([(premise.text, work.text) for work, premise in pairs])
+        for (work, premise), score in zip(pairs, scores, strict=True):
+            work.scored.append(Scored(premise, score))
+
+    def _first(self, work: _Work) -> list[Premise]:
+        """The cheapest premise: the few best sentences, wherever they stand."""
+        if work.verbatim is not None:
+            return self._joined(work, [work.verbatim], work.room)
+        few = work.ranked[: _FEW if "joined" in self._steps else 1]
+        return self._joined(work, few, min(work.room, _SHORT_ROOM)) or self._joined(work, few, work.room)
+
+    def _second(self, work: _Work) -> list[Premise]:
+        """More sentences joined, and the passage around the best one."""
+        premises: list[Premise] = []
+        if "joined" in self._steps:
+            premises += self._joined(work, work.ranked[:_MORE], min(work.room, _LONG_ROOM))
+        if "window" in self._steps:
+            window = self._index.window(work.ranked[0], work.text, self._encoder, min(work.room, _LONG_ROOM))
+            premises += [window] if window is not None else []
+        return premises
+
+    def _joined(self, work: _Work, ranked: Sequence[Ranked], room: int) -> list[Premise]:
+        premise = self._index.joined(ranked, self._encoder, room)
+        return [] if premise is None else [premise]
+
+    def _decide(self, work: _Work) -> Decision:
+        facts = None
+        if "facts" in self._steps and work.verbatim is None:
+            facts = compare_facts(work.text, [item.sentence.text for item in work.ranked])
+        return decide(
+            work.scored,
+            facts,
+            self._calibration,
+            verbatim=work.verbatim is not None,
+            contradiction_first="contradiction_first" in self._steps,
+        )
+
+    def _outcome(self, work: _Work) -> Outcome:
+        decision = self._decide(work)
+        evidence: tuple[Evidence, ...] = ()
+        basis: frozenset[str] = frozenset()
+        if decision.best is not None:
+            evidence = self._evidence(decision.best)
+            basis = frozenset(self._index.sources[p.sentence.source].id for p in decision.best.premise.parts)
+        return Outcome(
+            decision.verdict,
+            decision.reasons,
+            decision.support,
+            decision.contradiction,
+            evidence,
+            basis=basis,
+        )
+
+    def _evidence(self, scored: Scored) -> tuple[Evidence, ...]:
+        parts = sorted(scored.premise.parts, key=lambda part: (-part.rank_score, part.sentence.text))
+        return tuple(
+            Evidence(
+                source_id=self._index.sources[part.sentence.source].id,
+                start=part.sentence.start,
+                end=part.sentence.end,
+                text=part.sentence.text,
+                relevance=part.overlap,
+                entailment=scored.score.entailment,
+                neutral=scored.score.neutral,
+                contradiction=scored.score.contradiction,
+            )
+            for part in parts[:_EVIDENCE]
+        )

@@ -1,0 +1,121 @@
+"""From scored premises and compared facts to a verdict: the rules, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from surefoot.entailment import Entailment
+from surefoot.evidence import Premise
+from surefoot.facts import FactCheck
+from surefoot.manifest import Calibration
+from surefoot.schema import Reason, Verdict
+
+__all__ = ["Decision", "Scored", "decide", "settled"]
+
+_ON_TOPIC: Final = 0.4
+"""Share of the claim's weighted words that a premise must cover before its contradiction counts: models
+call two sentences about different things contradictory."""
+
+_SURE: Final = 0.9
+"""Support from which more premises are not tried, and above which contradiction means a conflict."""
+
+_IRRELEVANT: Final = 0.15
+
+MISMATCH_SUPPORT: Final = 0.3
+"""Most that support can be where a number, unit, date or sign of the claim disagrees with its evidence."""
+
+NAME_SUPPORT: Final = 0.45
+"""The same for a name: names vary too much in form for more than a review."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A premise with its probabilities."""
+
+    premise: Premise
+    score: Entailment
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict on one claim; ``best`` is the premise that it rests on."""
+
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    support: float
+    contradiction: float
+    best: Scored | None
+
+
+def settled(scored: Sequence[Scored], calibration: Calibration) -> bool:
+    """Whether no further premise can change the verdict: supported for sure, and nothing against it."""
+    best = max(calibration.support(item.score.log_odds) for item in scored)
+    return best >= _SURE and _contradiction(scored) < calibration.contradiction
+
+
+def _capped(support: float, facts: FactCheck | None) -> float:
+    """Support after the facts were compared; never raised."""
+    if facts is None or not facts.mismatches:
+        return support
+    hard = any(mismatch.kind is not Reason.NAME_MISMATCH for mismatch in facts.mismatches)
+    return min(support, MISMATCH_SUPPORT if hard else NAME_SUPPORT)
+
+
+def decide(
+    scored: Sequence[Scored],
+    facts: FactCheck | None,
+    calibration: Calibration,
+    *,
+    verbatim: bool = False,
+    contradiction_first: bool = True,
+) -> Decision:
+    """Decide one claim.
+
+    Contradiction is looked at first: a premise that contradicts a claim shares nearly all of its words, so
+    that another premise, or the same one read differently, easily passes as support.
+
+    Args:
+        scored: every premise that was read; may be empty.
+        facts: comparison of the claim with its evidence, or ``None`` where it was not made.
+        calibration: of the model.
+        verbatim: a sentence of the sources says the claim word for word.
+        contradiction_first: off, contradiction only matters where support fails.
+    """
+    if not scored:
+        return Decision(Verdict.UNSUPPORTED, (Reason.NO_RELEVANT_EVIDENCE,), 0.0, 0.0, None)
+    best = max(scored, key=lambda item: item.score.log_odds)
+    support = calibration.support(best.score.log_odds)
+    contradiction = _contradiction(scored)
+    if verbatim:
+        return Decision(Verdict.SUPPORTED, (Reason.VERBATIM,), max(support, _SURE), contradiction, best)
+    mismatches = () if facts is None else facts.mismatches
+    kinds = tuple(dict.fromkeys(mismatch.kind for mismatch in mismatches))
+    against = contradiction >= calibration.contradiction and (contradiction_first or support < 0.5)
+    if against:
+        worst = max(
+            (item for item in scored if item.premise.relevance >= _ON_TOPIC),
+            key=lambda item: item.score.contradiction,
+        )
+        if support >= _SURE and not kinds:  # two premises at odds: neither is believed
+            return Decision(Verdict.REVIEW, (Reason.UNCERTAIN,), min(support, 0.49), contradiction, worst)
+        reasons = (Reason.CONTRADICTED_BY_EVIDENCE, *kinds)
+        return Decision(Verdict.CONTRADICTED, reasons, min(support, 0.49), contradiction, worst)
+    support = _capped(support, facts)
+    hard = [kind for kind in kinds if kind is not Reason.NAME_MISMATCH]
+    if hard:
+        return Decision(Verdict.CONTRADICTED, kinds, support, contradiction, best)
+    if support >= calibration.review_high:
+        return Decision(Verdict.SUPPORTED, (Reason.ENTAILED,), support, contradiction, best)
+    if support >= calibration.review_low:
+        return Decision(Verdict.REVIEW, (*kinds, Reason.UNCERTAIN), support, contradiction, best)
+    relevant = max(item.premise.relevance for item in scored) >= _IRRELEVANT
+    reason = Reason.NO_SUPPORTING_EVIDENCE if relevant else Reason.NO_RELEVANT_EVIDENCE
+    return Decision(Verdict.UNSUPPORTED, (reason, *kinds), support, contradiction, best)
+
+
+def _contradiction(scored: Sequence[Scored]) -> float:
+    return max(
+        (item.score.contradiction for item in scored if item.premise.relevance >= _ON_TOPIC), default=0.0
+    )

@@ -1,0 +1,317 @@
+"""Which source sentences speak about a claim, and the premises made of them.
+
+The check costs one forward pass per (premise, claim), so everything rests on few, short, well-chosen
+premises. Two levels keep the selection itself cheap: blocks of a few hundred words are ranked by the claim's
+words they contain, and only the best blocks are split into sentences, which are ranked by idf-weighted
+token overlap plus the cosine of static vectors. Joining the best sentences of several passages lets a
+claim rest on two sources at once, which the best single passage cannot (ALCE, Gao et al. 2023).
+
+Nothing here depends on the order of the sources: ties are broken by text, and joined sentences of different
+sources are ordered by rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from surefoot.lexicon import Lexicon, Tokens
+from surefoot.runtime import TextEncoder
+from surefoot.schema import Source
+from surefoot.segment import sentence_spans
+
+__all__ = ["EvidenceIndex", "Premise", "Ranked", "Sentence"]
+
+_BLOCK_CHARACTERS: Final = 1_500
+_BLOCKS_PER_CLAIM: Final = 24
+_SENTENCE_TOKENS: Final = 96
+"""Longer sentences are read in pieces of this size; half of a piece is repeated in the next."""
+
+_WORD: Final = re.compile(r"[a-z0-9]{2,40}|[^\W\d_a-z]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence (or a piece of a long one) of a source: ``source.text[start:end]``."""
+
+    source: int
+    start: int
+    end: int
+    text: str
+    tokens: Tokens
+    order: int
+    """Position among the sentences of its block, for windows."""
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A sentence and how it speaks about one claim.
+
+    ``overlap`` is the share of the claim's idf weight that the sentence covers, 0 to 1; ``rank_score`` adds the
+    cosine of static vectors.
+    """
+
+    sentence: Sentence
+    overlap: float
+    rank_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """What the model reads for a claim: ``text`` is its parts, joined by spaces, in reading order."""
+
+    text: str
+    parts: tuple[Ranked, ...]
+
+    @property
+    def relevance(self) -> float:
+        """Overlap of the best part, 0 to 1."""
+        return max((part.overlap for part in self.parts), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    source: int
+    start: int
+    end: int
+
+
+class EvidenceIndex:
+    """The sources of one check, ready to be asked about claims.
+
+    Args:
+        sources: in the caller's order; empty texts are allowed and never selected.
+        lexicon: word weights and vectors.
+        static: rank by static vectors as well as by overlap.
+    """
+
+    def __init__(self, sources: Sequence[Source], lexicon: Lexicon, *, static: bool = True) -> None:
+        self.sources = sources
+        self._lexicon = lexicon
+        self._static = static
+        self._blocks = [
+            block for index, source in enumerate(sources) for block in _blocks(index, source.text)
+        ]
+        self._words: list[frozenset[str]] | None = None
+        self._postings: dict[str, npt.NDArray[np.int64]] = {}
+        self._sentences: dict[int, tuple[Sentence, ...]] = {}
+        self._claims: dict[str, Tokens] = {}
+
+    def rank(self, claim: str, *, limit: int, only: Collection[str] | None = None) -> list[Ranked]:
+        """The sentences that speak about ``claim``, best first.
+
+        Args:
+            claim: its text without citation markers.
+            limit: at most so many.
+            only: ids of the sources to look at; all of them by default.
+        """
+        blocks = self._candidate_blocks(claim, only)
+        self._split(blocks)
+        tokens = self._claim_tokens(claim)
+        weights = self._lexicon.idf[tokens.ids]
+        total = float(weights.sum())
+        seen: set[str] = set()
+        ranked: list[Ranked] = []
+        for block in blocks:
+            for sentence in self._sentences[block]:
+                if sentence.text in seen:  # the same passage retrieved twice is one piece of evidence
+                    continue
+                seen.add(sentence.text)
+                shared = np.isin(tokens.ids, sentence.tokens.ids, assume_unique=True)
+                overlap = float(weights[shared].sum()) / total if total > 0 else 0.0
+                cosine = max(0.0, float(tokens.vector @ sentence.tokens.vector)) if self._static else 0.0
+                ranked.append(Ranked(sentence, min(1.0, overlap), overlap + cosine))
+        ranked.sort(key=lambda item: (-item.rank_score, item.sentence.text, item.sentence.order))
+        return ranked[:limit]
+
+    def joined(self, ranked: Sequence[Ranked], encoder: TextEncoder, room: int) -> Premise | None:
+        """As many of ``ranked`` as fit into ``room`` tokens, best first, joined in reading order."""
+        chosen: list[Ranked] = []
+        used = 0
+        for item, size in zip(ranked, encoder.count([item.sentence.text for item in ranked]), strict=True):
+            if used + size > room:
+                if not chosen:
+                    continue
+                break
+            chosen.append(item)
+            used += size
+        return _premise(chosen) if chosen else None
+
+    def window(self, best: Ranked, claim: str, encoder: TextEncoder, room: int) -> Premise | None:
+        """The passage around a sentence: it and its neighbours, nearest first, within ``room`` tokens."""
+        home = self._sentences[best.sentence.block]
+        at = next(index for index, sentence in enumerate(home) if sentence is best.sentence)
+        sizes = encoder.count([sentence.text for sentence in home])
+        low, high, used = at, at + 1, sizes[at]
+        if used > room:
+            return None
+        while True:
+            # The sentence before is preferred: it holds what a pronoun refers to.
+            if low > 0 and used + sizes[low - 1] <= room and at - low <= high - 1 - at:
+                low -= 1
+                used += sizes[low]
+            elif high < len(home) and used + sizes[high] <= room:
+                used += sizes[high]
+                high += 1
+            elif low > 0 and used + sizes[low - 1] <= room:
+                low -= 1
+                used += sizes[low]
+            else:
+                break
+        tokens = self._claim_tokens(claim)
+        return _premise([self._rank_one(sentence, tokens) for sentence in home[low:high]])
+
+    def windows(self, claim: str, encoder: TextEncoder, room: int) -> Iterator[Premise]:
+        """Every window of every source, overlapping by about a quarter, for exhaustive scoring."""
+        everything = list(range(len(self._blocks)))
+        self._split(everything)
+        tokens = self._claim_tokens(claim)
+        by_source: dict[int, list[Sentence]] = {}
+        for block in everything:
+            by_source.setdefault(self._blocks[block].source, []).extend(self._sentences[block])
+        for sentences in by_source.values():
+            sizes = encoder.count([sentence.text for sentence in sentences])
+            low = 0
+            while low < len(sentences):
+                high, used = low, 0
+                while high < len(sentences) and (used + sizes[high] <= room or high == low):
+                    used += sizes[high]
+                    high += 1
+                if used <= room:
+                    yield _premise([self._rank_one(sentence, tokens) for sentence in sentences[low:high]])
+                if high >= len(sentences):
+                    break
+                back, repeated = high, 0
+                while back - 1 > low and repeated + sizes[back - 1] <= room // 4:
+                    back -= 1
+                    repeated += sizes[back]
+                low = back
+
+    def verbatim(self, claim: str, ranked: Sequence[Ranked]) -> Ranked | None:
+        """A sentence that says the claim word for word, of at least six words, and nothing else."""
+        words = _plain_words(claim)
+        if len(words) < 6:
+            return None
+        return next((item for item in ranked if _plain_words(item.sentence.text) == words), None)
+
+    def _claim_tokens(self, claim: str) -> Tokens:
+        tokens = self._claims.get(claim)
+        if tokens is None:
+            tokens = self._claims[claim] = self._lexicon.tokens([claim])[0]
+        return tokens
+
+    def _rank_one(self, sentence: Sentence, claim: Tokens) -> Ranked:
+        weights = self._lexicon.idf[claim.ids]
+        total = float(weights.sum())
+        shared = np.isin(claim.ids, sentence.tokens.ids, assume_unique=True)
+        overlap = float(weights[shared].sum()) / total if total > 0 else 0.0
+        return Ranked(sentence, min(1.0, overlap), overlap)
+
+    def _candidate_blocks(self, claim: str, only: Collection[str] | None) -> list[int]:
+        candidates = range(len(self._blocks))
+        allowed = [
+            index
+            for index in candidates
+            if only is None or self.sources[self._blocks[index].source].id in only
+        ]
+        if len(allowed) <= _BLOCKS_PER_CLAIM:
+            return allowed
+        if self._words is None:
+            self._words = [frozenset(_coarse_words(self._text(block))) for block in self._blocks]
+            postings: dict[str, list[int]] = {}
+            for index, words in enumerate(self._words):
+                for word in words:
+                    postings.setdefault(word, []).append(index)
+            self._postings = {word: np.asarray(where, dtype=np.int64) for word, where in postings.items()}
+        scores = np.zeros(len(self._blocks))
+        for word in sorted(set(_coarse_words(claim))):
+            where = self._postings.get(word)
+            if where is not None:
+                scores[where] += np.log(1.0 + (len(self._blocks) - len(where) + 0.5) / (len(where) + 0.5))
+        here = np.asarray(allowed, dtype=np.int64)
+        kth = np.partition(scores[here], -_BLOCKS_PER_CLAIM)[-_BLOCKS_PER_CLAIM]
+        # A block that shares no word with the claim is no evidence, even where too few do.
+        best = [int(index) for index in here[(scores[here] >= kth) & (scores[here] > 0)]]
+        best.sort(key=lambda index: (-scores[index], self._text(self._blocks[index])))
+        return best[:_BLOCKS_PER_CLAIM]
+
+    def _text(self, block: _Block) -> str:
+        return self.sources[block.source].text[block.start : block.end]
+
+    def _split(self, blocks: Sequence[int]) -> None:
+        missing = [index for index in blocks if index not in self._sentences]
+        spans: list[tuple[int, int, int]] = []
+        for index in missing:
+            block = self._blocks[index]
+            spans.extend(
+                (index, block.start + start, block.start + end)
+                for start, end in sentence_spans(self._text(block))
+            )
+        texts = [self.sources[self._blocks[index].source].text[start:end] for index, start, end in spans]
+        grouped: dict[int, list[Sentence]] = {index: [] for index in missing}
+        for (index, start, end), text, tokens in zip(spans, texts, self._lexicon.tokens(texts), strict=True):
+            source = self._blocks[index].source
+            for piece_start, piece_end, piece_tokens in self._pieces(text, tokens):
+                home = grouped[index]
+                piece = text[piece_start:piece_end]
+                home.append(
+                    Sentence(
+                        source, start + piece_start, start + piece_end, piece, piece_tokens, len(home), index
+                    )
+                )
+        self._sentences.update({index: tuple(sentences) for index, sentences in grouped.items()})
+
+    def _pieces(self, text: str, tokens: Tokens) -> list[tuple[int, int, Tokens]]:
+        if tokens.count <= 2 * _SENTENCE_TOKENS:
+            return [(0, len(text), tokens)]
+        bounds = []
+        for first in range(0, tokens.count - _SENTENCE_TOKENS // 2, _SENTENCE_TOKENS // 2):
+            last = min(first + _SENTENCE_TOKENS, tokens.count) - 1
+            bounds.append((tokens.offsets[first][0], tokens.offsets[last][1]))
+        read = self._lexicon.tokens([text[start:end] for start, end in bounds])
+        return [(start, end, piece) for (start, end), piece in zip(bounds, read, strict=True)]
+
+
+def _premise(parts: Sequence[Ranked]) -> Premise:
+    """Join parts: sources by their best part, and each source's parts as they stand in it."""
+    best: dict[int, tuple[float, str]] = {}
+    for part in parts:
+        key = (-part.rank_score, part.sentence.text)
+        source = part.sentence.source
+        best[source] = min(best.get(source, key), key)
+    ordered = sorted(parts, key=lambda part: (best[part.sentence.source], part.sentence.start))
+    return Premise(" ".join(part.sentence.text for part in ordered), tuple(ordered))
+
+
+def _coarse_words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(text.lower()))
+
+
+def _plain_words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _blocks(source: int, text: str) -> list[_Block]:
+    """Cut a text at line breaks, else after a full stop, else at a space, into blocks of bounded size."""
+    blocks: list[_Block] = []
+    start, size = 0, len(text)
+    while start < size:
+        end = min(start + _BLOCK_CHARACTERS, size)
+        if end < size:
+            floor = start + _BLOCK_CHARACTERS // 3
+            for separator in ("\n\n", "\n", ". ", " "):
+                cut = text.rfind(separator, floor, end)
+                if cut >= 0:
+                    end = cut + len(separator)
+                    break
+        if not text[start:end].isspace():
+            blocks.append(_Block(source, start, end))
+        start = end
+    return blocks

@@ -1,0 +1,299 @@
+"""ONNX Runtime sessions over text pairs: same pair, same bits, whatever else is being scored.
+
+Three things make a score depend on its company elsewhere: padding to the longest of a batch, a number
+of threads that splits a sum differently, and arithmetic in int8. Here every pair is padded to a length
+that depends on it alone, a run holds pairs of one length only, each run is computed by one thread
+(parallelism is across runs), and arithmetic is float32. The results are then bit-identical, which the
+tests check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime as ort
+from tokenizers import Tokenizer
+
+from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
+from surefoot.int8store import SESSION_CONFIG
+
+__all__ = ["PairModel", "ScoreCache", "TextEncoder", "available_threads", "clean"]
+
+Pair = tuple[str, str]
+Progress = Callable[[int, int], None]
+
+_LENGTH_STEP: Final = 8
+"""Pairs are padded to a multiple of this, so that runs of equal length exist at all."""
+
+_RUN_TOKENS: Final = 256
+"""Tokens in one run. On a CPU larger batches gain nothing beyond this, and small ones balance better."""
+
+_SURROGATES: Final = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+
+
+def clean(text: str) -> str:
+    """``text`` with lone surrogates replaced one for one, so that it encodes and offsets stay."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.translate(_SURROGATES)
+    return text
+
+
+def available_threads() -> int:
+    """Cores that this process may use: the affinity mask, then the cgroup's CPU quota; at least 1."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every platform
+        cores = os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        if quota != "max":
+            cores = min(cores, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):
+        pass
+    return max(1, cores)
+
+
+class ScoreCache:
+    """A bounded map from (model, premise, claim) to logits; the least recently used entry goes first.
+
+    Keys are digests, so that a cache of ``size`` entries holds a few hundred bytes each, however
+    long the texts. Safe under threads.
+    """
+
+    def __init__(self, size: int = 16_384) -> None:
+        if size < 0:
+            raise ConfigurationError(f"cache size must not be negative: {size}")
+        self._size = size
+        self._entries: OrderedDict[bytes, npt.NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @staticmethod
+    def key(fingerprint: str, pair: Pair) -> bytes:
+        """A 16-byte digest; lengths go in first, so that no two different pairs share a preimage."""
+        premise, claim = (clean(text).encode("utf-8") for text in pair)
+        head = f"{fingerprint}\0{len(premise)}\0{len(claim)}\0".encode()
+        return hashlib.blake2b(head + premise + claim, digest_size=16).digest()
+
+    def get(self, key: bytes) -> npt.NDArray[np.float32] | None:
+        """The logits stored under ``key``, or ``None``."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return entry
+
+    def put(self, key: bytes, logits: npt.NDArray[np.float32]) -> None:
+        """Store ``logits``, dropping the oldest entry when full."""
+        if not self._size:
+            return
+        with self._lock:
+            self._entries[key] = logits
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
+
+class TextEncoder:
+    """A tokenizer that is configured once and never changed, hence safe under threads.
+
+    Truncation and padding are off: a tokenizer that truncates does so silently, and switching either
+    on while another thread encodes fails with "Already borrowed".
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:
+            raise ModelIntegrityError(f"cannot read the tokenizer {path.name}: {error}") from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.vocabulary: int = self._tokenizer.get_vocab_size()
+        self.pair_overhead: int = self._tokenizer.num_special_tokens_to_add(True)
+
+    def encode(self, texts: Sequence[str]) -> list[Any]:
+        """Encodings without special tokens; each has ``ids`` and ``offsets`` in code points."""
+        cleaned = [clean(text) for text in texts]
+        return list(self._tokenizer.encode_batch(cleaned, add_special_tokens=False))
+
+    def encode_pairs(self, pairs: Sequence[Pair]) -> list[Any]:
+        """Encodings with special tokens and segment ids."""
+        return list(self._tokenizer.encode_batch([(clean(a), clean(b)) for a, b in pairs]))
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Number of tokens of each text, special tokens not counted."""
+        return [len(encoding.ids) for encoding in self.encode(texts)]
+
+
+class PairModel:
+    """A cross-encoder: (first text, second text) -> logits.
+
+    Args:
+        model: path of an ONNX file with inputs ``input_ids``, ``attention_mask`` and, where the
+            architecture has segments, ``token_type_ids``, and the output ``logits``.
+        tokenizer: path of the ``tokenizer.json`` that goes with it.
+        fingerprint: digest of both, for the cache.
+        max_length: positions of the model, special tokens included.
+        threads: runs computed at a time; all available cores by default.
+        cache: shared or private score cache; a private one by default.
+
+    Raises:
+        ModelIntegrityError: a file is damaged.
+        ModelError: the graph does not have the inputs and outputs above.
+        ConfigurationError: ``threads`` is below 1.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        tokenizer: Path,
+        *,
+        fingerprint: str,
+        max_length: int = 512,
+        threads: int | None = None,
+        cache: ScoreCache | None = None,
+    ) -> None:
+        self.threads = available_threads() if threads is None else threads
+        if self.threads < 1:
+            raise ConfigurationError(f"threads must be at least 1: {threads}")
+        self.encoder = TextEncoder(tokenizer)
+        self.max_length = max_length
+        self.fingerprint = fingerprint
+        self.cache = ScoreCache() if cache is None else cache
+        self._session = _session(model)
+        self._inputs = {node.name for node in self._session.get_inputs()}
+        outputs = [node.name for node in self._session.get_outputs()]
+        if not {"input_ids", "attention_mask"} <= self._inputs or "logits" not in outputs:
+            raise ModelError(
+                f"{model.name} is no cross-encoder: inputs {sorted(self._inputs)}, outputs {outputs}"
+            )
+        unknown = self._inputs - {"input_ids", "attention_mask", "token_type_ids"}
+        if unknown:
+            raise ModelError(f"{model.name} needs inputs that surefoot does not know: {sorted(unknown)}")
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_pid = 0
+        self._pool_lock = threading.Lock()
+
+    def room(self, claim: str) -> int:
+        """Tokens that a premise may have beside ``claim``; negative where the claim alone is too long."""
+        return self.max_length - self.encoder.pair_overhead - self.encoder.count([claim])[0]
+
+    def logits(self, pairs: Sequence[Pair], *, progress: Progress | None = None) -> npt.NDArray[np.float32]:
+        """Score pairs.
+
+        Args:
+            pairs: texts; duplicates are computed once, and pairs in the cache not at all.
+            progress: called with (pairs done, pairs to do) from one thread at a time.
+
+        Returns:
+            Array of shape (len(pairs), labels), in the order of ``pairs``.
+
+        Raises:
+            ModelError: a pair is longer than the model; nothing is ever cut here.
+        """
+        keys = [self.cache.key(self.fingerprint, pair) for pair in pairs]
+        known: dict[bytes, npt.NDArray[np.float32]] = {}
+        missing: dict[bytes, Pair] = {}
+        for key, pair in zip(keys, pairs, strict=True):
+            if key in known or key in missing:
+                continue
+            cached = self.cache.get(key)
+            if cached is None:
+                missing[key] = pair
+            else:
+                known[key] = cached
+        if missing:
+            names = list(missing)
+            encodings = self.encoder.encode_pairs(list(missing.values()))
+            longest = max(len(encoding.ids) for encoding in encodings)
+            if longest > self.max_length:
+                raise ModelError(f"a pair has {longest} tokens, and the model reads {self.max_length}")
+            done = 0
+            runs = _runs([len(encoding.ids) for encoding in encodings], self.max_length)
+            for members, output in self._map([(run, length, encodings) for run, length in runs]):
+                for member, row in zip(members, output, strict=True):
+                    known[names[member]] = row
+                    self.cache.put(names[member], row)
+                done += len(members)
+                if progress is not None:
+                    progress(done, len(names))
+        if not pairs:
+            return np.zeros((0, self._width()), dtype=np.float32)
+        return np.stack([known[key] for key in keys])
+
+    def _width(self) -> int:
+        shape = self._session.get_outputs()[0].shape
+        return shape[-1] if isinstance(shape[-1], int) else 0
+
+    def _map(
+        self, jobs: list[tuple[list[int], int, list[Any]]]
+    ) -> Iterable[tuple[list[int], npt.NDArray[np.float32]]]:
+        if self.threads == 1 or len(jobs) == 1:
+            return map(self._run, jobs)
+        return self._executor().map(self._run, jobs)
+
+    def _executor(self) -> ThreadPoolExecutor:
+        with self._pool_lock:
+            # Threads do not survive a fork; the child makes its own instead of waiting for ever.
+            if self._pool is None or self._pool_pid != os.getpid():
+                self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="surefoot")
+                self._pool_pid = os.getpid()
+            return self._pool
+
+    def _run(self, job: tuple[list[int], int, list[Any]]) -> tuple[list[int], npt.NDArray[np.float32]]:
+        members, length, encodings = job
+        shape = (len(members), length)
+        feeds = {name: np.zeros(shape, dtype=np.int64) for name in self._inputs}
+        for row, member in enumerate(members):
+            encoding = encodings[member]
+            size = len(encoding.ids)
+            feeds["input_ids"][row, :size] = encoding.ids
+            feeds["attention_mask"][row, :size] = 1
+            if "token_type_ids" in feeds:
+                feeds["token_type_ids"][row, :size] = encoding.type_ids
+        output = self._session.run(["logits"], feeds)[0]
+        return members, np.asarray(output, dtype=np.float32)
+
+
+def _session(path: Path) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # parallelism is across runs, so that a sum has one order
+    options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False  # the arena keeps gigabytes in long-lived services
+    options.enable_mem_pattern = False  # a pattern is kept for every shape ever seen
+    options.log_severity_level = 3
+    for key, value in SESSION_CONFIG.items():
+        options.add_session_config_entry(key, value)
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ModelIntegrityError(f"ONNX Runtime cannot load {path.name}: {error}") from error
+
+
+def _runs(lengths: Sequence[int], max_length: int) -> list[tuple[list[int], int]]:
+    """Group pairs of equal padded length, longest first, at most ``_RUN_TOKENS`` tokens a run."""
+    buckets: dict[int, list[int]] = {}
+    for index, length in enumerate(lengths):
+        padded = min(-(-length // _LENGTH_STEP) * _LENGTH_STEP, max_length)
+        buckets.setdefault(padded, []).append(index)
+    runs: list[tuple[list[int], int]] = []
+    for length in sorted(buckets, reverse=True):  # longest first: the last run to end is then a short one
+        size = max(1, _RUN_TOKENS // max(length, 1))
+        members = buckets[length]
+        runs.extend((members[at : at + size], length) for at in range(0, len(members), size))
+    return runs
