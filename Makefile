@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 ARGS ?=
 
-.PHONY: help venv demo test lint format bench wheel clean
+.PHONY: help venv demo test lint format docs bench wheel clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || grep '## ' Makefile
@@ -32,6 +32,9 @@ lint: $(STAMP)  ## Lint, check the formatting and the types
 format: $(STAMP)  ## Rewrite the code in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+docs: $(STAMP)  ## Rewrite the outputs shown in the documents with what is printed now
+	@$(BIN)/python scripts/update-docs
 
 bench: $(STAMP)  ## Measure speed and memory on this machine
 	@scripts/bench $(VENV) $(ARGS)

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TOLERANCE = 0.02  # of numbers with a decimal point: processors differ in the last bits
 TIMEOUT = 300
+DISPLAY = {"COLUMNS": "100", "LINES": "60", "NO_COLOR": "1", "TERM": "dumb"}
 
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _DURATION = re.compile(r"(?<![\w.])\d{1,9}(?:\.\d{1,9})?\s?(?:ms|s|sec|seconds?)\b")
@@ -98,7 +99,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that holds the examples, as the working directory of what the documents run."""
     (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
     monkeypatch.chdir(tmp_path)
-    for name, value in {"COLUMNS": "100", "LINES": "60", "NO_COLOR": "1", "TERM": "dumb"}.items():
+    for name, value in DISPLAY.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     return tmp_path
