@@ -18,10 +18,14 @@ _ON_TOPIC: Final = 0.4
 """Share of the claim's weighted words that a premise must cover before its contradiction counts: models
 call two sentences about different things contradictory."""
 
-_SURE: Final = 0.9
-"""Support from which more premises are not tried, and above which contradiction means a conflict."""
+_SURE: Final = 0.85
+"""Probability of entailment from which no more premises are read, and beside which a contradiction is a
+conflict. It is the model's own, not calibrated: it says how clear a premise is, not how often it is right."""
 
 _IRRELEVANT: Final = 0.15
+
+VERBATIM_SUPPORT: Final = 0.95
+"""Least support of a claim that stands word for word in a source."""
 
 MISMATCH_SUPPORT: Final = 0.3
 """Most that support can be where a number, unit, date or sign of the claim disagrees with its evidence."""
@@ -49,10 +53,9 @@ class Decision:
     best: Scored | None
 
 
-def settled(scored: Sequence[Scored], calibration: Calibration) -> bool:
-    """Whether no further premise can change the verdict: supported for sure, and nothing against it."""
-    best = max(calibration.support(item.score.log_odds) for item in scored)
-    return best >= _SURE and _contradiction(scored) < calibration.contradiction
+def settled(scored: Sequence[Scored]) -> bool:
+    """Whether a further premise is not worth its cost: supported for sure, and nothing against it."""
+    return max(item.score.entailment for item in scored) >= _SURE and _contradiction(scored) < 0.2
 
 
 def _capped(support: float, facts: FactCheck | None) -> float:
@@ -89,7 +92,9 @@ def decide(
     support = calibration.support(best.score.log_odds)
     contradiction = _contradiction(scored)
     if verbatim:
-        return Decision(Verdict.SUPPORTED, (Reason.VERBATIM,), max(support, _SURE), contradiction, best)
+        return Decision(
+            Verdict.SUPPORTED, (Reason.VERBATIM,), max(support, VERBATIM_SUPPORT), contradiction, best
+        )
     mismatches = () if facts is None else facts.mismatches
     kinds = tuple(dict.fromkeys(mismatch.kind for mismatch in mismatches))
     against = contradiction >= calibration.contradiction and (contradiction_first or support < 0.5)
@@ -98,7 +103,7 @@ def decide(
             (item for item in scored if item.premise.relevance >= _ON_TOPIC),
             key=lambda item: item.score.contradiction,
         )
-        if support >= _SURE and not kinds:  # two premises at odds: neither is believed
+        if best.score.entailment >= _SURE and not kinds:  # two premises at odds: neither is believed
             return Decision(Verdict.REVIEW, (Reason.UNCERTAIN,), min(support, 0.49), contradiction, worst)
         reasons = (Reason.CONTRADICTED_BY_EVIDENCE, *kinds)
         return Decision(Verdict.CONTRADICTED, reasons, min(support, 0.49), contradiction, worst)

@@ -107,8 +107,9 @@ class NliModel:
             best = max(("entailment", "neutral", "contradiction"), key=lambda name: getattr(score, name))
             if best != wanted:
                 raise ModelError(
-                    f"{self.record.name} fails its self-test: {claim!r} given {premise!r} should be {wanted} and is "
-                    f"{best}; its label order {list(self.record.labels)} is wrong, or it is no trained NLI model"
+                    f"{self.record.name} fails its self-test: {claim!r} given {premise!r} should be {wanted} "
+                    f"and is {best}; its label order {list(self.record.labels)} is wrong, or it was never "
+                    "trained for NLI"
                 )
 
     def score(

@@ -54,8 +54,8 @@ class Sentence:
 class Ranked:
     """A sentence and how it speaks about one claim.
 
-    ``overlap`` is the share of the claim's idf weight that the sentence covers, 0 to 1; ``rank_score`` adds the
-    cosine of static vectors.
+    ``overlap`` is the share of the claim's idf weight that the sentence covers, 0 to 1; ``rank_score`` adds
+    the cosine of static vectors.
     """
 
     sentence: Sentence
@@ -256,7 +256,7 @@ class EvidenceIndex:
             )
         texts = [self.sources[self._blocks[index].source].text[start:end] for index, start, end in spans]
         grouped: dict[int, list[Sentence]] = {index: [] for index in missing}
-        for (index, start, end), text, tokens in zip(spans, texts, self._lexicon.tokens(texts), strict=True):
+        for (index, start, _), text, tokens in zip(spans, texts, self._lexicon.tokens(texts), strict=True):
             source = self._blocks[index].source
             for piece_start, piece_end, piece_tokens in self._pieces(text, tokens):
                 home = grouped[index]

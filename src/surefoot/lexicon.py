@@ -21,9 +21,9 @@ __all__ = ["Lexicon", "Tokens", "load_lexicon"]
 Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
-    """One text as the lexicon sees it.
+    """One text as the lexicon sees it; compared by identity, since arrays do not compare to one truth value.
 
     Attributes:
         ids: distinct token ids, ascending; token order carries no meaning here.

@@ -51,7 +51,7 @@ class Calibration:
     Attributes:
         kind: ``"platt"``: support = sigmoid(a * x + b), where x is the log-odds of entailment (Platt 1999).
         a, b: fitted so that a support of 0.5 is the decision threshold; 1 and 0 leave x as it is.
-        review_low, review_high: a support strictly between them is undecided; 0 to 1.
+        review_low, review_high: a support in [review_low, review_high) is undecided; 0 to 1.
         contradiction: probability of contradiction from which a claim counts as contradicted, 0 to 1.
     """
 
@@ -59,8 +59,8 @@ class Calibration:
     a: float = 1.0
     b: float = 0.0
     review_low: float = 0.4
-    review_high: float = 0.6
-    contradiction: float = 0.5
+    review_high: float = 0.5
+    contradiction: float = 0.6
 
     def __post_init__(self) -> None:
         numbers = (self.a, self.b, self.review_low, self.review_high, self.contradiction)

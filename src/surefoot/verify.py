@@ -71,7 +71,7 @@ class Verifier:
     that name the same one. A verifier may be used from many threads at once.
 
     Args:
-        model: ``None`` for the bundled model; else the name of a bundled model, a folder, or a Hugging Face name.
+        model: ``None`` for the bundled model; else a bundled model's name, a folder, or a Hugging Face name.
         citations: with ``"required"`` an answer without citations has groundedness 0; with ``"optional"`` the
             citation term is dropped and the score rescaled.
         threads: pairs scored at a time; every available core by default.
@@ -169,8 +169,8 @@ class Verifier:
             sources: strings, mappings, :class:`~surefoot.Source` records or ``None``, as retrieved.
             question: carried into the report.
             citations: records of the caller's own, see :func:`~surefoot.citations.citations_from_records`.
-            citation_pattern: a regular expression for markers of another form; its first group, or the one named
-                ``key``, is the key. Its running time is the caller's responsibility.
+            citation_pattern: a regular expression for markers of another form; its first group, or the one
+                named ``key``, is the key. Its running time is the caller's responsibility.
             exhaustive: score every (claim, passage window) pair; slow, for comparison.
             progress: called with (claims done, claims to do).
 
