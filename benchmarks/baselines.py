@@ -160,22 +160,32 @@ class Straightforward:
     Args:
         scorer: entailment probabilities of pairs.
         scorer_name: what computes them, for the record.
+        difference_from_surefoot: largest difference of its probabilities from those of surefoot's model on a
+            few pairs, for the record: it shows whether both hold the same weights.
         cut: whether to cut at 512 and 256 characters; without, the model's own 512 tokens are the limit.
     """
 
     def __init__(
-        self, scorer: PairScorer, *, scorer_name: str, cut: bool = True, uses_surefoot: bool = False
+        self,
+        scorer: PairScorer,
+        *,
+        scorer_name: str,
+        cut: bool = True,
+        uses_surefoot: bool = False,
+        difference_from_surefoot: float | None = None,
     ):
         self.name = "straightforward" if cut else "straightforward_nocut"
         self.uses_surefoot = uses_surefoot
         self._scorer = scorer
         self._scorer_name = scorer_name
         self._cut = cut
+        self._difference = difference_from_surefoot
 
     def describe(self) -> dict[str, object]:
         return {
             "rule": "best entailment over passages >= 0.5",
             "scorer": self._scorer_name,
+            "difference_from_surefoot": self._difference,
             "passage_tokens": PASSAGE_TOKENS,
             "cut_characters": [512, 256] if self._cut else None,
         }

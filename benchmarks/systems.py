@@ -149,8 +149,9 @@ def _straightforward(
         except ImportError as error:
             reason = f"{error.name or 'sentence-transformers'} is not installed"
         else:
+            apart = _difference(scorer, _own_scorer(model, threads=threads)[0])
             name = f"sentence-transformers CrossEncoder, float32, checkpoint {checkpoint.name}"
-            return Straightforward(scorer, scorer_name=name, cut=cut)
+            return Straightforward(scorer, scorer_name=name, cut=cut, difference_from_surefoot=apart)
     else:
         reason = "no checkpoint was given"
     scorer, model_name = _own_scorer(model, threads=threads)
@@ -160,6 +161,20 @@ def _straightforward(
         cut=cut,
         uses_surefoot=True,
     )
+
+
+def _difference(one: PairScorer, two: PairScorer) -> float:
+    """Largest difference on a few pairs, to 2 digits: near 0 where both hold the same weights.
+
+    Not 0: surefoot stores its weights in int8.
+    """
+    premise = "The library opens at nine on weekdays and closes at noon on Saturdays."
+    claims = (
+        *("The library opens at nine on weekdays.", "The library is closed on Sundays."),
+        *("The library closes at ten on Saturdays.", "The baker sells rye bread."),
+    )
+    pairs = [(premise, claim) for claim in claims]
+    return round(max(abs(a - b) for a, b in zip(one(pairs), two(pairs), strict=True)), 2)
 
 
 def _own_scorer(model: str | None, *, threads: int | None) -> tuple[PairScorer, str]:
