@@ -19,9 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from export import update_manifest
 from tokenizers import Tokenizer
 
+from export import update_manifest
 from surefoot.convert import load_weights, tokenizer_json
 from surefoot.records import FileRecord, ModelRecord
 from surefoot.safefiles import hash_file
@@ -58,7 +58,7 @@ def document_frequency(tokenizer: Tokenizer, texts: list[str], size: int) -> np.
 
 
 def main_axes(table: np.ndarray, weight: np.ndarray, width: int) -> np.ndarray:
-    """Columns of an orthonormal (old width, width) matrix; an axis has no sign of its own, so one is fixed."""
+    """Columns of an orthonormal (old width, width) matrix; an axis has no sign, so one is chosen."""
     second_moment = (table * weight[:, None]).T @ table
     axes = np.linalg.eigh(second_moment)[1][:, ::-1][:, :width]
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(width)])
@@ -68,7 +68,7 @@ def main_axes(table: np.ndarray, weight: np.ndarray, width: int) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--checkpoint", type=Path, required=True, help="folder of the sentence embedder")
-    parser.add_argument("--data", type=Path, nargs="+", required=True, help="JSON lines with `premise`, gzipped")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="gzipped JSON lines, `premise`")
     parser.add_argument("--name", default="static")
     parser.add_argument("--out", type=Path, default=Path("src/surefoot/assets/models"))
     parser.add_argument("--card", type=Path, help="JSON with license and provenance")

@@ -109,7 +109,9 @@ def pull(name: str, *, revision: str | None = None, token: str | None = None) ->
     _check_names(name, revision)
     place = _place(name)
     if revision is None and (commit := _known_commit(place, None)) is not None:
-        return _verified(place, commit, name)
+        if (place / commit).exists():
+            return _verified(place, commit, name)
+        revision = commit  # its folder was deleted: the same files again, whatever the branch means now
     return _fetch(name, place, revision=revision, token=token, pin=True)
 
 
@@ -196,16 +198,19 @@ def _fetch(name: str, place: Path, *, revision: str | None, token: str | None, p
                 )
         shutil.rmtree(part / ".cache", ignore_errors=True)  # the hub client's notes on the transfer
         files = {path: _checked(part, path, offered[path], name) for path in wanted}
+        lock = _read_lock(place)
+        old = lock["commits"].pop(commit, {})
+        if old and old.get("files") != files:
+            raise ModelIntegrityError(f"{name}: the hub now sends other files for the commit {commit}")
         target = place / commit
         if target.exists():  # left over from an interrupted or damaged pull: the lock did not vouch for it
             shutil.rmtree(target)
         part.rename(target)
         part.mkdir()  # for the context manager to remove
-    lock = _read_lock(place)
     names = {revision or "main"} - {commit}
     for entry in lock["commits"].values():
         entry["names"] = sorted(set(entry.get("names", ())) - names)
-    lock["commits"][commit] = {"names": sorted(names), "files": files}
+    lock["commits"][commit] = {"names": sorted(names.union(old.get("names", ()))), "files": files}
     if pin or lock.get("pinned") not in lock["commits"]:
         lock["pinned"] = commit
     write_text(place / _LOCK, json.dumps({"name": name, **lock}, indent=2, sort_keys=True) + "\n")
