@@ -1,6 +1,6 @@
 """Export a table of static token vectors and idf weights: the cheap ranker of evidence sentences.
 
-    python training/export_static.py --checkpoint DIR --data shared/train/*.jsonl.gz [--width 128]
+    python training/export_static.py --checkpoint DIR --data TRAIN/*.jsonl.gz [--width 128]
 
 The table is the input word embedding of a sentence embedder, turned onto its main axes and cut after
 ``--width`` of them. The axes are those of the tokens as they occur, weighted by idf squared (as they enter
