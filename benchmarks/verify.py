@@ -36,8 +36,8 @@ PASSAGE_TOKENS = 250
 CLAIMS = 10
 
 
-def texts(count: int, encoder: Any) -> list[str]:
-    """``count`` passages of at most 250 tokens of prose."""
+def texts(count: int, encoder: Any, *, outside: bool) -> list[str]:
+    """``count`` passages of at most 250 tokens of prose; one paragraph in 20 is kept for outside."""
     from pydoc_data import topics
 
     paragraphs = [
@@ -48,6 +48,7 @@ def texts(count: int, encoder: Any) -> list[str]:
     paragraphs = [
         part for part in dict.fromkeys(paragraphs) if len(part) > 60 and not part.startswith((">>>", "|"))
     ]
+    paragraphs = [part for index, part in enumerate(paragraphs) if (index % 20 == 7) == outside]
     passages: list[str] = []
     current, size = [], 0
     while len(passages) < count:
@@ -181,8 +182,7 @@ def main() -> None:
     threads = arguments.threads or available_threads()
     torch.set_num_threads(threads)
     encoder = TextEncoder(bundled("verify").tokenizer_path)
-    everything = texts(1_040, encoder)
-    passages, outside = everything[:1_000], everything[1_000:]
+    passages, outside = texts(1_000, encoder, outside=False), texts(20, encoder, outside=True)
     claims = make_claims(passages[:10], outside)
     # The checkpoint is stored in half precision, in which a CPU is many times slower than in single.
     theirs = CrossEncoder(

@@ -29,7 +29,7 @@ from surefoot.segment import sentence_spans
 __all__ = ["EvidenceIndex", "Premise", "Ranked", "Sentence"]
 
 _BLOCK_CHARACTERS: Final = 1_500
-_BLOCKS_PER_CLAIM: Final = 24
+_BLOCKS_PER_CLAIM: Final = 12
 _SENTENCE_TOKENS: Final = 96
 """Longer sentences are read in pieces of this size; half of a piece is repeated in the next."""
 

@@ -11,9 +11,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from surefoot.alce import CitationMode, check_citations, citation_figures, merge_citations
+from surefoot.alce import CitationMode, check_citations, merge_citations
 from surefoot.check import ALL_STEPS, ClaimChecker, Outcome
 from surefoot.citations import (
     MAX_MARKERS,
@@ -35,13 +35,13 @@ from surefoot.schema import (
     Claim,
     ClaimKind,
     Reason,
-    RiskLevel,
     Source,
     TruthfulnessReport,
     Verdict,
 )
 from surefoot.segment import Segment, segment_answer
 from surefoot.sources import SourceLike, coerce_sources
+from surefoot.summary import summarise
 
 __all__ = ["ABLATIONS", "Verifier"]
 
@@ -51,9 +51,6 @@ ABLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"without {step}": {"steps": ALL_STEPS - {step}} for step in sorted(ALL_STEPS)
 }
 """Options that switch off one step each, for measuring what it does."""
-
-FAITHFULNESS_WEIGHT: Final = 0.6
-GROUNDEDNESS_WEIGHT: Final = 0.4
 
 _EMPHASIS: Final = re.compile(r"\*{1,3}|__|~~|`{1,3}")
 _LINK: Final = re.compile(r"!?\[([^\[\]\n]{0,300})\]\([^()\s]{1,600}\)")
@@ -213,7 +210,17 @@ class Verifier:
             support = _Support(checker, shown, outcomes)
             claims = check_citations(claims, support, citations=self._citations, max_proposals=1)
         merged = merge_citations(found, claims)
-        return self._report(text, question, records, claims, merged, reasons, model_name, started)
+        return summarise(
+            text,
+            question,
+            records,
+            claims,
+            merged,
+            reasons=reasons,
+            mode=self._citations,
+            model=model_name,
+            seconds=time.perf_counter() - started,
+        )
 
     def check_claims(
         self, claims: Sequence[str], sources: Iterable[SourceLike], *, exhaustive: bool = False
@@ -272,48 +279,6 @@ class Verifier:
         for index, result in zip(within, results, strict=True):
             outcomes[index] = result
         return outcomes
-
-    def _report(
-        self,
-        answer: str,
-        question: str | None,
-        sources: tuple[Source, ...],
-        claims: tuple[Claim, ...],
-        citations: tuple[Citation, ...],
-        reasons: list[Reason],
-        model: str,
-        started: float,
-    ) -> TruthfulnessReport:
-        checkable = [claim for claim in claims if claim.kind is ClaimKind.CLAIM]
-        figures = citation_figures(claims, citations, citations=self._citations)
-        undefined = Reason.NO_SOURCES in reasons or not checkable
-        faithfulness = None
-        if not undefined:
-            faithfulness = sum(claim.verdict is Verdict.SUPPORTED for claim in checkable) / len(checkable)
-        groundedness = None if undefined else figures.groundedness
-        failed = {Reason.CHECKER_FAILED, Reason.DEADLINE, Reason.TOO_MANY_CLAIMS}
-        broken = dict.fromkeys(reason for claim in checkable for reason in claim.reasons if reason in failed)
-        written = sum(not character.isspace() for character in answer)
-        checked = sum(not character.isspace() for claim in checkable for character in claim.text)
-        return TruthfulnessReport(
-            answer=answer,
-            question=question,
-            sources=sources,
-            claims=claims,
-            citations=citations,
-            score=_score(faithfulness, groundedness, self._citations),
-            nli_faithfulness=faithfulness,
-            citation_groundedness=groundedness,
-            citation_recall=None if undefined else figures.recall,
-            citation_precision=None if undefined else figures.precision,
-            uncited_claims=figures.uncited_claims,
-            coverage=checked / written if written else None,
-            risk_level=_risk(faithfulness, checkable),
-            degraded=bool(broken) or Reason.TOO_MANY_MARKERS in reasons,
-            reasons=(*reasons, *broken),
-            model=model,
-            seconds=time.perf_counter() - started,
-        )
 
 
 class _Support:
@@ -406,24 +371,3 @@ def _claim(answer: str, segment: Segment, outcome: Outcome | None, citations: Se
         detail=None if outcome is None else outcome.detail,
         block=segment.block,
     )
-
-
-def _score(
-    faithfulness: float | None, groundedness: float | None, mode: Literal["required", "optional"]
-) -> float | None:
-    if faithfulness is None:
-        return None
-    if groundedness is None:
-        return round(faithfulness, 3) if mode == "optional" else None
-    return round(FAITHFULNESS_WEIGHT * faithfulness + GROUNDEDNESS_WEIGHT * groundedness, 3)
-
-
-def _risk(faithfulness: float | None, claims: Sequence[Claim]) -> RiskLevel:
-    if faithfulness is None:
-        return RiskLevel.UNKNOWN
-    doubt = 1.0 - faithfulness
-    if doubt >= 0.7:
-        return RiskLevel.HIGH
-    if doubt >= 0.3 or any(claim.verdict is Verdict.CONTRADICTED for claim in claims):
-        return RiskLevel.MEDIUM
-    return RiskLevel.LOW

@@ -1,0 +1,100 @@
+"""The figures of a report: what is summed up from claims and citations, and when it is undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from surefoot.alce import CitationMode, citation_figures
+from surefoot.schema import (
+    Citation,
+    Claim,
+    ClaimKind,
+    Reason,
+    RiskLevel,
+    Source,
+    TruthfulnessReport,
+    Verdict,
+)
+
+__all__ = ["summarise"]
+
+FAITHFULNESS_WEIGHT: Final = 0.6
+GROUNDEDNESS_WEIGHT: Final = 0.4
+
+_FAILURES: Final = frozenset({Reason.CHECKER_FAILED, Reason.DEADLINE, Reason.TOO_MANY_CLAIMS})
+
+
+def summarise(
+    answer: str,
+    question: str | None,
+    sources: tuple[Source, ...],
+    claims: tuple[Claim, ...],
+    citations: tuple[Citation, ...],
+    *,
+    reasons: Sequence[Reason],
+    mode: CitationMode,
+    model: str,
+    seconds: float,
+) -> TruthfulnessReport:
+    """Make the report out of finished claims and citations.
+
+    Args:
+        answer: as checked.
+        question: carried along.
+        sources: as checked, empty ones included.
+        claims: with their verdicts.
+        citations: with their statuses.
+        reasons: what is already known of the whole, such as ``no_sources``.
+        mode: whether missing citations count against the answer.
+        model: name of the NLI model, or ``"none"`` if none was needed.
+        seconds: time that the check took.
+    """
+    checkable = [claim for claim in claims if claim.kind is ClaimKind.CLAIM]
+    figures = citation_figures(claims, citations, citations=mode)
+    undefined = Reason.NO_SOURCES in reasons or not checkable
+    faithfulness = None
+    if not undefined:
+        faithfulness = sum(claim.verdict is Verdict.SUPPORTED for claim in checkable) / len(checkable)
+    groundedness = None if undefined else figures.groundedness
+    broken = dict.fromkeys(reason for claim in checkable for reason in claim.reasons if reason in _FAILURES)
+    written = sum(not character.isspace() for character in answer)
+    checked = sum(not character.isspace() for claim in checkable for character in claim.text)
+    return TruthfulnessReport(
+        answer=answer,
+        question=question,
+        sources=sources,
+        claims=claims,
+        citations=citations,
+        score=_score(faithfulness, groundedness, mode),
+        nli_faithfulness=faithfulness,
+        citation_groundedness=groundedness,
+        citation_recall=None if undefined else figures.recall,
+        citation_precision=None if undefined else figures.precision,
+        uncited_claims=figures.uncited_claims,
+        coverage=checked / written if written else None,
+        risk_level=_risk(faithfulness, checkable),
+        degraded=bool(broken) or Reason.TOO_MANY_MARKERS in reasons,
+        reasons=(*reasons, *broken),
+        model=model,
+        seconds=seconds,
+    )
+
+
+def _score(faithfulness: float | None, groundedness: float | None, mode: CitationMode) -> float | None:
+    if faithfulness is None:
+        return None
+    if groundedness is None:
+        return round(faithfulness, 3) if mode == "optional" else None
+    return round(FAITHFULNESS_WEIGHT * faithfulness + GROUNDEDNESS_WEIGHT * groundedness, 3)
+
+
+def _risk(faithfulness: float | None, claims: Sequence[Claim]) -> RiskLevel:
+    if faithfulness is None:
+        return RiskLevel.UNKNOWN
+    doubt = 1.0 - faithfulness
+    if doubt >= 0.7:
+        return RiskLevel.HIGH
+    if doubt >= 0.3 or any(claim.verdict is Verdict.CONTRADICTED for claim in claims):
+        return RiskLevel.MEDIUM
+    return RiskLevel.LOW
