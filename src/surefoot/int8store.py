@@ -1,8 +1,8 @@
 """Weights stored in int8 and computed in float32: a quarter of the file, the same arithmetic.
 
 Each large weight is replaced by int8 numbers and one float32 scale per output channel (per row, for an
-embedding table). No arithmetic happens in int8, so a score depends neither on the processor's instruction
-set nor on what else is in the batch, as it does with dynamic quantisation.
+embedding table). No arithmetic happens in int8, so a score does not depend on whether the processor has
+int8 instructions, nor on the range of what else is in the batch, as it does with dynamic quantisation.
 
 How the numbers become float32 again was measured on a 22.7M-parameter BERT with ONNX Runtime 1.32 (2 threads
 of an AMD EPYC, pairs of 128 tokens; see ``training/README.md`` for the table):
