@@ -415,7 +415,7 @@ def check(text: str, spans: list[tuple[int, int]]) -> None:
         rest.append(text[last:start])
         last = end
     rest.append(text[last:])
-    outside = COMMENT.sub("", "\0".join(rest)).replace("\0", "\n")
+    outside = "\n".join(COMMENT.sub("", gap) for gap in rest)
     for line in re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", outside):
         assert MARKUP.fullmatch(line), line
 

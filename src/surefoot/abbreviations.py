@@ -32,7 +32,7 @@ BEFORE_NUMBER = _words(
 TRAILING = _words(
     "inc ltd co corp plc llc llp bros jr sr esq etc al ave blvd rd st hwy sq u.s u.k u.n e.u u.s.a d.c u.s.c "
     "ph.d m.d b.a m.a b.sc m.sc g.m.b.h s.a s.p.a n.v b.v b.c a.d b.c.e c.e dist univ assn min max avg "
-    "est int intl natl gmbh oz lb lbs ft yd yds gal qt hr hrs wk wks yr yrs mo mos sec in id ibid op cit seq"
+    "est int intl natl gmbh oz lb lbs ft yd yds gal qt hr hrs wk wks yr yrs mo mos sec id ibid op cit seq"
 )
 """Stand inside a sentence or end it; the next word decides."""
 

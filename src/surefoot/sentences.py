@@ -65,7 +65,9 @@ def split_run(text: str, start: int, end: int) -> list[tuple[int, int]]:
         if code and (inside := _enclosing(code, match.start())):
             at = max(at, inside)
             continue
-        stop = _settle(text, first, match.start(), match.end(), end)
+        if _plainly_inside(text, first, at, end):
+            continue
+        stop = _settle(text, first, match.start(), at, end)
         if stop is None:
             continue
         spans.append((first, stop))
@@ -78,6 +80,16 @@ def split_run(text: str, start: int, end: int) -> list[tuple[int, int]]:
         if last > first:
             spans.append((first, last))
     return spans
+
+
+def _plainly_inside(text: str, first: int, stop: int, end: int) -> bool:
+    """The frequent cases that need no second look: "3.5", "a.b", and "e.g. apples" under a capital."""
+    if stop + 2 >= end or text[stop - 1] not in ".!?":
+        return False
+    char = text[stop]
+    if char == " ":
+        return "a" <= text[stop + 1] <= "z" and text[stop + 2].islower() and text[first].isupper()
+    return "a" <= char <= "z" or "0" <= char <= "9"
 
 
 def _skip_space(text: str, at: int, end: int) -> int:
@@ -103,7 +115,8 @@ def _settle(text: str, first: int, start: int, stop: int, end: int) -> int | Non
     """Where the sentence ends whose end punctuation is ``text[start:stop]``; ``None`` if it goes on."""
     tail = stop
     marked = False
-    while (more := _TAIL.match(text, tail, end)) is not None:
+    near = text[stop : stop + 2].lstrip()[:1]
+    while not (near.isascii() and near.isalnum()) and (more := _TAIL.match(text, tail, end)) is not None:
         tail = more.end()
         marked = marked or _HAS_MARKER.search(more[0]) is not None
     after = _skip_space(text, tail, end)
@@ -168,8 +181,8 @@ def _ends_glued(text: str, first: int, start: int, stop: int, run: str, end: int
     if (
         len(set(run)) > 1
         or not following.isupper()
-        or not before.isalnum()
-        or len(run) > 1 == (run[0] == ".")
+        or not (before.isalnum() or before == ")")
+        or (run[0] == "." and len(run) > 1)
     ):
         return False
     token_start = start
@@ -186,6 +199,8 @@ def _ends_glued(text: str, first: int, start: int, stop: int, run: str, end: int
     if run[0] in "!?":
         return left.isalpha() and len(left) > 1
     last = left.rsplit(".", 1)[-1]
+    if last.endswith(")"):
+        return "()" not in left and len(word) > 1  # "(UNWTO).Countries", not "f().Result"
     if last.isdigit() and len(last) == 4 and left == last:
         return len(word) > 1 and word.lower() in STARTERS  # "in 1945.The"
     if len(last) < 2 or not last.isalpha():
@@ -236,11 +251,14 @@ def _in_open_quote(text: str, first: int, start: int, stop: int, end: int) -> bo
 
 def _word_before(text: str, first: int, start: int) -> str:
     """The word that the full stop at ``start`` closes, without opening brackets and marks."""
-    low = max(first, start - _LOOK)
-    at = start
-    while at > low and not text[at - 1].isspace() and text[at - 1] not in "([{\"“‘'/–—":
-        at -= 1
-    return text[at:start].lstrip("*_~`")
+    near = text[max(first, start - _LOOK) : start]
+    if not near or near[-1].isspace():
+        return ""
+    word = near.rsplit(None, 1)[-1]
+    if word.isalnum():
+        return word
+    at = max(map(word.rfind, "([{\"“‘'/–—"))
+    return word[at + 1 :].lstrip("*_~`")
 
 
 def _abbreviated(lower: str) -> bool:
@@ -258,6 +276,12 @@ def _dot_ends(
     starter = word.lower() in STARTERS and not (
         next_dotted and (len(word) == 1 or word.lower() in BEFORE_NUMBER)
     )
+    if (
+        word_match is not None
+        and word.endswith("ly")
+        and text[word_match.end() : word_match.end() + 1] == ","
+    ):
+        starter = True  # "Additionally, ..."
     if not before:
         return start > first + 1  # tokenised text: "the play . Then"
     if lower in BEFORE_NAME:

@@ -1,0 +1,217 @@
+"""Sentence splitting: surefoot next to sentencex, nupunkt and pysbd, on the golden set of the tests.
+
+The set (``tests/golden/segment.jsonl``) was written by surefoot's authors, so it measures how far each
+splitter follows surefoot's own conventions, not how good it is in general. Each library is asked for
+offsets by its own interface; nothing is found again by searching.
+
+    python -m benchmarks.splitters --json benchmarks/results/splitters.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.hardware import describe
+from surefoot.segment import segment_answer, sentence_spans
+
+Spans = list[tuple[int, int]]
+Splitter = Callable[[str], Spans]
+
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "segment.jsonl"
+# Categories whose text is Markdown or depends on lines: general splitters do not claim to read these.
+LAYOUT = frozenset(
+    ("bullets", "nested", "numbered", "tables", "headings", "code", "no_full_stop", "line_breaks", "mixed")
+)
+PROSE = (
+    "The cooperative was founded by eleven farmers who could no longer sell their milk at the price "
+    "that the large dairies were offering. In the first years it processed about four thousand litres a "
+    "day in a rented hall behind the railway station, and most of the cheese was sold at the weekly "
+    "markets of the region. When the hall burned down in 1962, the members voted to build a plant of "
+    "their own, although the bank had refused the loan twice. Today the plant employs 240 people. Two "
+    "thirds of its output is exported, mainly to Italy and Japan, and the profit is shared according to "
+    "the quantity that each member delivers."
+)
+DENSE = (
+    "The refund period is 15 days from the day of delivery, e.g. by Acme Inc. in the U.S., as Dr. Ng says. "
+    "It costs 3.5 euros (see Fig. 3) and is paid by the customer. Returned parcels are checked in a week. "
+    '"Is it free?" he asked. Nobody knew, since the contract of Jan. 5 was silent on the matter.'
+)
+
+
+def trimmed(text: str, spans: Sequence[tuple[int, int]]) -> Spans:
+    """``spans`` without white space at the ends, and without empty ones."""
+    found = []
+    for start, end in spans:
+        piece = text[start:end]
+        left = start + len(piece) - len(piece.lstrip())
+        right = end - (len(piece) - len(piece.rstrip()))
+        if left < right:
+            found.append((left, right))
+    return found
+
+
+def splitters() -> dict[str, Splitter]:
+    """Every splitter by name; those that are not installed are left out."""
+    found: dict[str, Splitter] = {
+        "surefoot answer": lambda text: [(s.start, s.end) for s in segment_answer(text)],
+        "surefoot source": sentence_spans,
+    }
+    try:
+        import sentencex
+
+        # sentencex.segment() is faster, but drops line breaks from long texts: its pieces give no offsets
+        found["sentencex"] = lambda text: [
+            (span["start_index"], span["end_index"]) for span in sentencex.get_sentence_boundaries("en", text)
+        ]
+    except ImportError:
+        pass
+    try:
+        import nupunkt
+
+        found["nupunkt"] = lambda text: list(nupunkt.sent_spans(text))
+    except ImportError:
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pysbd
+
+            segmenter = pysbd.Segmenter(language="en", clean=False, char_span=True)
+        found["pysbd"] = lambda text: [(span.start, span.end) for span in segmenter.segment(text)]
+    except ImportError:
+        pass
+    return found
+
+
+def gold(case: dict[str, Any]) -> Spans:
+    """The spans of a case: its sentences stand in the text in order."""
+    spans, at = [], 0
+    for sentence in case["sentences"]:
+        start = case["text"].index(sentence, at)
+        at = start + len(sentence)
+        spans.append((start, at))
+    return spans
+
+
+def boundaries(spans: Spans) -> set[int]:
+    """Where a sentence ends and another follows."""
+    return {end for _, end in spans[:-1]}
+
+
+def score(cases: Sequence[dict[str, Any]], split: Splitter) -> dict[str, Any]:
+    """Exact cases, and micro F1 of the inner boundaries; a case that raises counts as one sentence."""
+    exact = hits = found = wanted = failed = 0
+    missed = []
+    for case in cases:
+        want = gold(case)
+        try:
+            got = trimmed(case["text"], split(case["text"]))
+        except (ValueError, IndexError, KeyError, AttributeError):
+            failed += 1
+            got = trimmed(case["text"], [(0, len(case["text"]))])
+        if got == want:
+            exact += 1
+        else:
+            missed.append(case["id"])
+        ours, theirs = boundaries(got), boundaries(want)
+        hits += len(ours & theirs)
+        found += len(ours)
+        wanted += len(theirs)
+    return {
+        "cases": len(cases),
+        "exact": exact,
+        "boundary_f1": round(2 * hits / (found + wanted), 4) if found + wanted else None,
+        "raised": failed,
+        "missed": missed,
+    }
+
+
+def rate(split: Splitter, text: str, *, seconds: float = 1.0) -> float:
+    """Million code points a second of CPU time, best of three rounds of at least ``seconds`` / 3."""
+    best = 0.0
+    for _ in range(3):
+        runs, begun = 0, time.process_time()
+        while (spent := time.process_time() - begun) < seconds / 3:
+            split(text)
+            runs += 1
+        best = max(best, runs * len(text) / spent / 1e6)
+    return round(best, 3)
+
+
+def measure() -> dict[str, Any]:
+    """All figures."""
+    cases = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for case in cases:
+        groups[case["category"]].append(case)
+    sentences = [case for case in cases if case["category"] not in LAYOUT]
+    prose = "\n\n".join([PROSE] * 350)  # 220 thousand code points, 110 a sentence
+    dense = "\n\n".join([DENSE] * 700)  # 200 thousand code points, an abbreviation or decimal in each line
+    short = "\n\n".join([PROSE] * 15)
+    result: dict[str, Any] = {"cases": len(cases), "splitters": {}}
+    for name, split in splitters().items():
+        result["splitters"][name] = {
+            "all": score(cases, split),
+            "sentences": score(sentences, split),
+            "layout": score([case for case in cases if case["category"] in LAYOUT], split),
+            "written_before": score([case for case in sentences if case["written"] == "before"], split),
+            "written_after": score([case for case in sentences if case["written"] == "after"], split),
+            "by_category": {category: score(group, split) for category, group in groups.items()},
+            "mchars_per_second": {
+                "prose, 220k": rate(split, prose),
+                "dense, 200k": rate(split, dense),
+                "prose, 9k": rate(split, short),
+            },
+        }
+    result["machine"] = describe()
+    return result
+
+
+def table(result: dict[str, Any]) -> str:
+    """The figures as Markdown."""
+    names = list(result["splitters"])
+    lines = ["| | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+
+    def row(title: str, cell: Callable[[dict[str, Any]], str]) -> None:
+        lines.append(f"| {title} | " + " | ".join(cell(result["splitters"][name]) for name in names) + " |")
+
+    def exact(figures: dict[str, Any]) -> str:
+        return f"{figures['exact']}/{figures['cases']}"
+
+    def f1(figures: dict[str, Any]) -> str:
+        return f"{figures['boundary_f1']:.3f}"
+
+    row("exact, all cases", lambda s: exact(s["all"]))
+    row("boundary F1, all cases", lambda s: f1(s["all"]))
+    row("exact, running text only", lambda s: exact(s["sentences"]))
+    row("boundary F1, running text only", lambda s: f1(s["sentences"]))
+    row("exact, running text, written before", lambda s: exact(s["written_before"]))
+    row("exact, running text, written after", lambda s: exact(s["written_after"]))
+    for category in result["splitters"][names[0]]["by_category"]:
+        row(category, lambda s, c=category: exact(s["by_category"][c]))  # type: ignore[misc]
+    for text in result["splitters"][names[0]]["mchars_per_second"]:
+        row(f"M characters/s: {text}", lambda s, t=text: str(s["mchars_per_second"][t]))  # type: ignore[misc]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table; with ``--json`` also write the raw result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw result there")
+    arguments = parser.parse_args()
+    result = measure()
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(table(result))
+
+
+if __name__ == "__main__":
+    main()
