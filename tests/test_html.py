@@ -91,9 +91,12 @@ class Page(HTMLParser):
         among = range(len(self.elements)) if inside is None else self.children[inside]
         return [i for i in among if name in (self.elements[i][1].get("class") or "").split()]
 
-    def shape(self) -> list[tuple[str, tuple[tuple[str, str | None], ...]]]:
-        """Every element with its attributes, apart from what counts: numbers and hashes."""
-        return [(tag, tuple(sorted(attrs.items()))) for tag, attrs in self.elements]
+    def shape(self) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+        """Every element with its attributes; whether a marker is long shows in its class, and is left out."""
+        return [
+            (tag, tuple(sorted((name, (value or "").removesuffix(" long")) for name, value in attrs.items())))
+            for tag, attrs in self.elements
+        ]
 
 
 def report_with(text: str) -> TruthfulnessReport:
