@@ -15,6 +15,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,7 @@ def measure() -> dict[str, Any]:
                 "prose, 9k": rate(split, short),
             },
         }
+    result["versions"] = {name: version(name) for name in result["splitters"] if " " not in name}
     result["machine"] = describe()
     return result
 
