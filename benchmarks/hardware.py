@@ -12,7 +12,7 @@ from pathlib import Path
 __all__ = ["describe"]
 
 PACKAGES = (
-    *("surefoot", "numpy", "onnxruntime", "tokenizers", "sentencex"),
+    *("surefoot", "numpy", "onnxruntime", "tokenizers"),
     *("torch", "transformers", "sentence-transformers"),
 )
 

@@ -21,7 +21,6 @@ PACKAGES = (
     "numpy",
     "onnxruntime",
     "rich",
-    "sentencex",
     "tokenizers",
     "typer",
 )
