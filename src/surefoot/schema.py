@@ -139,7 +139,7 @@ class Source:
 
     Attributes:
         id: unique within one check; a second ``"a"`` is read as ``"a#2"``, and the report says so.
-        text: plain text or Markdown; JSON objects are read as "key path: value" sentences.
+        text: plain text or Markdown.
         title: shown to people and matched by ``(Source: title)`` markers.
         metadata: anything of the caller's; carried along, never read.
     """
