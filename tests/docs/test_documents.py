@@ -222,7 +222,7 @@ def test_blocks_are_of_known_kinds(path: Path) -> None:
     blocks, name = of(path)
     for block in blocks:
         place = f"{name}:{block.line}"
-        assert block.language in {"python", "console", "text", "bash", "json", "toml", "html"}, place
+        assert block.language in {"python", "console", "text", "bash", "sh", "json", "toml", "html"}, place
         if block.language == "json" and not block.left_out:
             json.loads(block.text)
         if block.comment == "output":
