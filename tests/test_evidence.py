@@ -140,7 +140,7 @@ def test_duplicates_are_one_piece_of_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    "claim", ["The office is open from nine to five.", "the office is open, from nine to FIVE"]
+    "claim", ["The office is open from nine to five.", "the “office” is open from nine to FIVE"]
 )
 def test_verbatim_is_found(claim: str) -> None:
     index = index_of(HOURS)
@@ -154,6 +154,7 @@ def test_verbatim_is_found(claim: str) -> None:
         "It is closed.",
         "The office is open from nine to six.",
         "Parking is free.",
+        "The office is open from -nine to five?",
     ],
 )
 def test_parts_and_near_misses_are_not_verbatim(claim: str) -> None:
@@ -168,3 +169,22 @@ def test_blocks_cover_the_text_and_are_bounded(text: str) -> None:
     assert "".join(text[b.start : b.end] for b in blocks).split() == text.split() or not text.strip()
     assert all(b.end - b.start <= 1500 for b in blocks)
     assert all(a.end <= b.start for a, b in pairwise(blocks))
+
+
+def test_signs_and_questions_are_not_verbatim() -> None:
+    index = index_of("The balance of the fund moved by 5 percent. No refunds are given after ten days.")
+    for claim in ("The balance of the fund moved by -5 percent.", "No, refunds are given after ten days."):
+        assert index.verbatim(claim, index.rank(claim, limit=9)) is None
+
+
+def test_copies_of_a_passage_do_not_crowd_out_the_rest() -> None:
+    noise = "Refunds and fees and days and goods and items and delivery are words that recur here."
+    index = index_of(*[noise] * 40, "A refund of goods within ten days needs the delivery slip.")
+    ranked = index.rank("A refund of goods within ten days needs the slip of delivery.", limit=2)
+    assert "slip" in ranked[0].sentence.text
+
+
+def test_windows_can_be_limited_to_some_sources() -> None:
+    windows = list(index_of(POLICY, HOURS).windows("a fee", ENCODER, 100, only={"2"}))
+    assert windows
+    assert {part.sentence.source for window in windows for part in window.parts} == {1}

@@ -19,6 +19,7 @@ ENGLISH = [
     "",
     "12345",
     "The word 'für' means 'for' in German.",
+    "David's son met Anna's son.",
     "São Paulo and Rio de Janeiro are cities.",
 ]
 FOREIGN = [

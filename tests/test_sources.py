@@ -57,8 +57,16 @@ def test_duplicate_ids_are_told_apart() -> None:
         ([{"text": "a", "title": []}], r"sources\[0\]\.title"),
         ([{"text": "a", "metadata": 1}], r"sources\[0\]\.metadata"),
         ([b"bytes"], "not bytes"),
+        (None, "must be a list"),
+        (7, "must be a list"),
     ],
 )
 def test_wrong_types_are_named(bad: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         coerce_sources(bad)
+
+
+def test_many_chunks_of_one_document_keep_distinct_ids() -> None:
+    records, duplicated = coerce_sources([{"text": str(i), "doc_id": "d"} for i in range(5_000)])
+    assert duplicated
+    assert len({record.id for record in records}) == 5_000

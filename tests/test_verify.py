@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Source, Verdict, Verifier
+from surefoot.check import ALL_STEPS
 from surefoot.errors import ConfigurationError, InputError, ModelError
 from surefoot.schema import CitationStatus, ClaimKind, Reason, RiskLevel, TruthfulnessReport
 
@@ -119,9 +120,10 @@ def test_an_out_of_range_citation_is_unresolved(verifier: Verifier) -> None:
     assert report.citation_groundedness == 0
 
 
-def test_a_claim_may_rest_on_two_sources(verifier: Verifier) -> None:
+def test_a_claim_may_rest_on_two_sources() -> None:
     first = "Marie Curie was born in Warsaw in 1867."
     second = "Marie Curie won the Nobel Prize in Physics in 1903."
+    verifier = Verifier(steps=ALL_STEPS - {"window"})
     claim = verifier.verify(
         "Marie Curie was born in Warsaw and won the Nobel Prize in Physics.", [first, second]
     ).claims[0]
@@ -381,3 +383,66 @@ def test_2000_claims_each_get_a_verdict(verifier: Verifier) -> None:
     assert len(report.claims) == 2_000
     assert all(claim.support is not None for claim in report.claims)
     check_offsets(report, answer)
+
+
+def test_exhaustive_citation_scores_come_from_the_cited_source_alone(verifier: Verifier) -> None:
+    report = verifier.verify(
+        "A restocking fee of 5% applies to opened items [2].", [REFUNDS, HOURS], exhaustive=True
+    )
+    assert report.citations[0].status is CitationStatus.NOT_SUPPORTING
+
+
+def test_check_claims_takes_any_iterable_and_names_bad_items(verifier: Verifier) -> None:
+    claims = verifier.check_claims((text for text in ["A fee of 5% applies to opened items.", ""]), [REFUNDS])
+    assert [claim.verdict for claim in claims] == [Verdict.SUPPORTED, Verdict.NOT_CHECKABLE]
+    with pytest.raises(InputError, match=r"claims\[1\] must be a string"):
+        verifier.check_claims(["a", 5], [REFUNDS])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="not one string"):
+        verifier.check_claims("one claim", [REFUNDS])
+    assert verifier.check_claims(["A fee applies to goods."], [])[0].reasons == (Reason.NO_SOURCES,)
+
+
+def test_a_foreign_answer_degrades_the_report(verifier: Verifier) -> None:
+    report = verifier.verify(
+        "Die Rückgabe ist innerhalb von zehn Tagen nach der Lieferung möglich.", [REFUNDS]
+    )
+    assert report.degraded
+    assert Reason.LANGUAGE in report.reasons
+
+
+def test_metadata_that_json_cannot_say_does_not_stop_the_report(verifier: Verifier) -> None:
+    source = {"text": REFUNDS, "distance": float("nan"), "when": object(), 5: "five"}
+    report = verifier.verify("A restocking fee of 5% applies to opened items.", [source])
+    assert json.loads(report.to_json())["sources"][0]["metadata"]["distance"] == "nan"
+
+
+class _FailingModel:
+    """Stands for a model that breaks on one claim: everything else goes to the real one."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def score(self, pairs: Any, **options: Any) -> Any:
+        if any("opened" in claim for _, claim in pairs):
+            raise ModelError("broken on purpose")
+        return self._real.score(pairs, **options)
+
+
+def test_a_broken_check_is_review_and_takes_nobody_along() -> None:
+    verifier = Verifier()
+    verifier.load()
+    verifier._model = _FailingModel(verifier._model)  # type: ignore[assignment]
+    report = verifier.verify(
+        "A fee of 5% applies to opened goods [1]. Visitors may always park for free there [2].",
+        [REFUNDS, HOURS],
+    )
+    broken, whole = report.claims
+    assert broken.verdict is Verdict.REVIEW
+    assert broken.reasons[0] is Reason.CHECKER_FAILED
+    assert broken.support is None
+    assert Reason.CHECKER_FAILED not in whole.reasons
+    assert report.degraded
+    assert Reason.CHECKER_FAILED in report.reasons

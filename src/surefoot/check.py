@@ -54,6 +54,7 @@ class _Work:
     ranked: list[Ranked]
     room: int
     verbatim: Ranked | None
+    only: Collection[str] | None
     scored: list[Scored] = field(default_factory=list)
 
 
@@ -106,9 +107,8 @@ class ClaimChecker:
                 break
             try:
                 outcomes.extend(self._chunk(chunk))
-            except ModelError as error:
-                failed = Outcome(Verdict.REVIEW, (Reason.CHECKER_FAILED,), detail=str(error))
-                outcomes.extend(failed for _ in chunk)
+            except ModelError:
+                outcomes.extend(self._alone(claim) for claim in chunk)
             if progress is not None:
                 progress(len(outcomes), len(claims))
         return outcomes
@@ -122,8 +122,14 @@ class ClaimChecker:
             self._score([work])
         except ModelError:
             return None
-        decision = self._decide(work)
-        return decision.support
+        return self._decide(work).support if work.scored else None
+
+    def _alone(self, claim: str) -> Outcome:
+        """Check one claim of a batch that failed, so that it fails only by itself."""
+        try:
+            return self._chunk([claim])[0]
+        except ModelError as error:
+            return Outcome(Verdict.REVIEW, (Reason.CHECKER_FAILED,), detail=str(error))
 
     def _chunk(self, claims: Sequence[str]) -> list[Outcome]:
         prepared = [self._prepare(claim, only=None) for claim in claims]
@@ -140,14 +146,15 @@ class ClaimChecker:
         if not ranked:
             return Outcome(Verdict.UNSUPPORTED, (Reason.NO_RELEVANT_EVIDENCE,), 0.0, 0.0)
         verbatim = self._index.verbatim(claim, ranked) if "verbatim" in self._steps else None
-        return _Work(claim, ranked, room, verbatim)
+        return _Work(claim, ranked, room, verbatim, only)
 
     def _score(self, works: Sequence[_Work]) -> None:
         if self._exhaustive:
-            self._read(
-                works,
-                [list(self._index.windows(w.text, self._encoder, min(w.room, _WINDOW_ROOM))) for w in works],
-            )
+            windows = [
+                list(self._index.windows(w.text, self._encoder, min(w.room, _WINDOW_ROOM), only=w.only))
+                for w in works
+            ]
+            self._read(works, windows)
             return
         self._read(works, [self._first(work) for work in works])
         open_works = [w for w in works if not w.verbatim and not (w.scored and settled(w.scored))]
@@ -199,6 +206,8 @@ class ClaimChecker:
         )
 
     def _outcome(self, work: _Work) -> Outcome:
+        if not work.scored:  # beside this claim not even one sentence of evidence fits into the model
+            return Outcome(Verdict.REVIEW, (Reason.CLAIM_TOO_LONG,))
         decision = self._decide(work)
         evidence: tuple[Evidence, ...] = ()
         basis: frozenset[str] = frozenset()

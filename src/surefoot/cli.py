@@ -174,7 +174,7 @@ def _request(
 def _exit_code(report: TruthfulnessReport, fail_under: float | None) -> int:
     if report.degraded:
         return FAILED  # before the threshold: a score of half a check settles nothing
-    if fail_under is not None and (report.score is None or report.score < fail_under):
+    if fail_under is not None and (report.score is None or not report.score >= fail_under):
         return UNDER_THRESHOLD
     return FINE
 

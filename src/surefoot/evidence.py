@@ -119,7 +119,8 @@ class EvidenceIndex:
         total = float(weights.sum())
         seen: set[str] = set()
         ranked: list[Ranked] = []
-        for block in blocks:
+        # By text, so that of two sources with the same sentence the same one wins in any order of sources.
+        for block in sorted(blocks, key=lambda index: self._text(self._blocks[index])):
             for sentence in self._sentences[block]:
                 if sentence.text in seen:  # the same passage retrieved twice is one piece of evidence
                     continue
@@ -168,9 +169,11 @@ class EvidenceIndex:
         tokens = self._claim_tokens(claim)
         return _premise([self._rank_one(sentence, tokens) for sentence in home[low:high]])
 
-    def windows(self, claim: str, encoder: TextEncoder, room: int) -> Iterator[Premise]:
-        """Every window of every source, overlapping by about a quarter, for exhaustive scoring."""
-        everything = list(range(len(self._blocks)))
+    def windows(
+        self, claim: str, encoder: TextEncoder, room: int, *, only: Collection[str] | None = None
+    ) -> Iterator[Premise]:
+        """Every window of every source (or of ``only`` some), overlapping by about a quarter."""
+        everything = self._blocks_of(only)
         self._split(everything)
         tokens = self._claim_tokens(claim)
         by_source: dict[int, list[Sentence]] = {}
@@ -215,12 +218,7 @@ class EvidenceIndex:
         return Ranked(sentence, min(1.0, overlap), overlap)
 
     def _candidate_blocks(self, claim: str, only: Collection[str] | None) -> list[int]:
-        candidates = range(len(self._blocks))
-        allowed = [
-            index
-            for index in candidates
-            if only is None or self.sources[self._blocks[index].source].id in only
-        ]
+        allowed = self._blocks_of(only)
         if len(allowed) <= _BLOCKS_PER_CLAIM:
             return allowed
         if self._words is None:
@@ -240,7 +238,16 @@ class EvidenceIndex:
         # A block that shares no word with the claim is no evidence, even where too few do.
         best = [int(index) for index in here[(scores[here] >= kth) & (scores[here] > 0)]]
         best.sort(key=lambda index: (-scores[index], self._text(self._blocks[index])))
-        return best[:_BLOCKS_PER_CLAIM]
+        # Copies of one passage must not crowd out everything else.
+        unique = {self._text(self._blocks[index]): index for index in reversed(best)}
+        return sorted(unique.values(), key=best.index)[:_BLOCKS_PER_CLAIM]
+
+    def _blocks_of(self, only: Collection[str] | None) -> list[int]:
+        return [
+            index
+            for index, block in enumerate(self._blocks)
+            if only is None or self.sources[block.source].id in only
+        ]
 
     def _text(self, block: _Block) -> str:
         return self.sources[block.source].text[block.start : block.end]
@@ -295,7 +302,8 @@ def _coarse_words(text: str) -> Counter[str]:
 
 
 def _plain_words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+    """Words and marks: a sign, a currency or a comma can change what a sentence says; quotes cannot."""
+    return re.findall(r"\w+|[^\w\s\"'“”‘’*`]", text.lower().rstrip(" .!"))
 
 
 def _blocks(source: int, text: str) -> list[_Block]:

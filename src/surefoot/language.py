@@ -25,16 +25,16 @@ _ENGLISH: Final = frozenset(
     after before no all any each more most other such only into over under between we you he she i
     """.split()
 )
-# Words that English has too ("die", "in", "an", "was", "on", "no", "me", "come", "son") are left out.
+# Words that English has too ("die", "in", "an", "was", "on", "no", "me", "come", "son", "met") are left out.
 _FOREIGN: Final = (
     frozenset(
         """
     der das und ist nicht mit von zu den dem ein eine einen einer auf für sich auch wird werden sind bei
     nach wurde aus innerhalb können haben oder wenn zum zur le la les des du et est une dans pour pas
     qui que sur au aux avec ce cette sont ont par plus être nous vous leur ses été el los las y una por
-    para con se del lo como más pero sus fue esta este son ser está tiene sin sobre il di che è della
+    para con se del lo como más pero sus fue esta este ser está tiene sin sobre il di che è della
     per gli nel alla sono dei delle anche dal viene ha non questo o os um uma não dos das em foi ao pela
-    pelo são mais de het een van niet en zijn voor met te op dat werd wordt ook naar bij deze binnen och
+    pelo são mais de het een van niet en zijn voor te op dat werd wordt ook naar bij deze binnen och
     att som är på för av till inte har den det ett från i w na z się jest nie do że oraz przez
     """.split()
     )

@@ -264,7 +264,10 @@ class PairModel:
             feeds["attention_mask"][row, :size] = 1
             if "token_type_ids" in feeds:
                 feeds["token_type_ids"][row, :size] = encoding.type_ids
-        output = self._session.run(["logits"], feeds)[0]
+        try:
+            output = self._session.run(["logits"], feeds)[0]
+        except Exception as error:
+            raise ModelError(f"inference failed: {error}") from error
         return members, np.asarray(output, dtype=np.float32)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -88,6 +89,7 @@ class Reason(StrEnum):
     UNRESOLVED_CITATION = "unresolved_citation"
     CITATION_NOT_SUPPORTING = "citation_not_supporting"
     CITATION_MISSING = "citation_missing"
+    CITATIONS_NOT_CHECKED = "citations_not_checked"
 
 
 class RiskLevel(StrEnum):
@@ -306,6 +308,8 @@ def _plain(value: object) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # in a caller's metadata; JSON has no such number
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)  # a caller's metadata may hold anything; a report must still print

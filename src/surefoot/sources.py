@@ -32,18 +32,20 @@ def coerce_sources(sources: Iterable[SourceLike]) -> tuple[tuple[Source, ...], b
     Raises:
         InputError: an item or a field has the wrong type; the message names its position.
     """
-    if isinstance(sources, (str, bytes, Mapping)):
+    if not isinstance(sources, Iterable) or isinstance(sources, (str, bytes, Mapping)):
         raise InputError(f"sources must be a list of sources, not one {type(sources).__name__}")
     records: list[Source] = []
     taken: set[str] = set()
+    copies: dict[str, int] = {}
     duplicated = False
     for index, item in enumerate(sources):
         record = _coerce(index, item)
-        name, copy = record.id, 2
+        name, copy = record.id, copies.get(record.id, 2)
         while name in taken:
             duplicated = True
             name = f"{record.id}#{copy}"
             copy += 1
+        copies[record.id] = copy
         taken.add(name)
         if name != record.id:
             record = Source(name, record.text, record.title, record.metadata)

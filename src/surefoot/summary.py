@@ -8,6 +8,7 @@ from typing import Final
 from surefoot.alce import CitationMode, citation_figures
 from surefoot.schema import (
     Citation,
+    CitationStatus,
     Claim,
     ClaimKind,
     Reason,
@@ -22,7 +23,15 @@ __all__ = ["summarise"]
 FAITHFULNESS_WEIGHT: Final = 0.6
 GROUNDEDNESS_WEIGHT: Final = 0.4
 
-_FAILURES: Final = frozenset({Reason.CHECKER_FAILED, Reason.DEADLINE, Reason.TOO_MANY_CLAIMS})
+_FAILURES: Final = frozenset(
+    {
+        Reason.CHECKER_FAILED,
+        Reason.CLAIM_TOO_LONG,
+        Reason.DEADLINE,
+        Reason.LANGUAGE,
+        Reason.TOO_MANY_CLAIMS,
+    }
+)
 
 
 def summarise(
@@ -58,6 +67,15 @@ def summarise(
         faithfulness = sum(claim.verdict is Verdict.SUPPORTED for claim in checkable) / len(checkable)
     groundedness = None if undefined else figures.groundedness
     broken = dict.fromkeys(reason for claim in checkable for reason in claim.reasons if reason in _FAILURES)
+    unchecked = any(
+        citation.status is CitationStatus.NOT_CHECKED and citation.source_id is not None
+        for claim in checkable
+        for citation in claim.citations
+    )
+    if not undefined and unchecked and not broken:  # the figures would be those of the other citations
+        broken[Reason.CHECKER_FAILED] = None
+    if faithfulness is not None and groundedness is None and mode == "required":
+        broken[Reason.CITATIONS_NOT_CHECKED] = None
     written = sum(not character.isspace() for character in answer)
     checked = sum(not character.isspace() for claim in checkable for character in claim.text)
     return TruthfulnessReport(

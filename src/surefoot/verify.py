@@ -223,7 +223,7 @@ class Verifier:
         )
 
     def check_claims(
-        self, claims: Sequence[str], sources: Iterable[SourceLike], *, exhaustive: bool = False
+        self, claims: Iterable[str], sources: Iterable[SourceLike], *, exhaustive: bool = False
     ) -> tuple[Claim, ...]:
         """Check statements as they are, each as one claim: no segmentation, no citations, no kinds.
 
@@ -235,11 +235,16 @@ class Verifier:
         Returns:
             One claim per statement, in order; ``start`` is 0 and ``end`` its length.
         """
+        if isinstance(claims, str):
+            raise InputError("claims must be a list of strings, not one string")
+        claims = [_text(f"claims[{index}]", claim) or "" for index, claim in enumerate(claims)]
         records, _ = coerce_sources(sources)
         segments = [
             Segment(0, len(text), ClaimKind.CLAIM if text.strip() else ClaimKind.TOO_SHORT, index)
             for index, text in enumerate(claims)
         ]
+        if not any(source.text.strip() for source in records):
+            return tuple(_claim(text, part, None, []) for text, part in zip(claims, segments, strict=True))
         outcomes = self._outcomes(
             self._checker(records, exhaustive=exhaustive), segments, [_plain(text) for text in claims], None
         )

@@ -67,6 +67,7 @@ _REASONS = {
     Reason.UNRESOLVED_CITATION: "a citation names no source",
     Reason.CITATION_NOT_SUPPORTING: "the cited source does not support it",
     Reason.CITATION_MISSING: "it cites nothing",
+    Reason.CITATIONS_NOT_CHECKED: "no citation could be checked",
 }
 _KINDS = {
     ClaimKind.CLAIM: "a claim",
