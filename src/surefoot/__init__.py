@@ -54,3 +54,8 @@ def __getattr__(name: str) -> Any:
 
         return Verifier
     raise AttributeError(f"module 'surefoot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names, the lazy ones included."""
+    return sorted({*globals(), *__all__})
