@@ -196,7 +196,6 @@ def test_the_search_for_the_forbidden_finds_it(tmp_path: Path) -> None:
 # A path on somebody's machine, a note to oneself, a secret.
 FORBIDDEN_TEXT = re.compile(
     r"(?<![\w.:/~$}])/(?:home|root|Users|work|workspace|mnt|srv|tmp)/[\w.-]"
-    r"|(?<![\w./])\.\./shared\b"
     r"|\b(?:TODO|FIXME|XXX)\b"
     r"|BEGIN [A-Z ]{0,20}PRIVATE KEY|\bsk-[A-Za-z0-9]{20}|\bhf_[A-Za-z0-9]{20}"
 )
@@ -245,7 +244,7 @@ def test_no_file_names_a_machine_or_a_loose_end() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("text", ["see /home/me/x", "open('/tmp/a')", "../shared/data", "# TODO later"])
+@pytest.mark.parametrize("text", ["see /home/me/x", "open('/tmp/a')", "# TODO later"])
 def test_forbidden_text_is_found(text: str) -> None:
     assert FORBIDDEN_TEXT.search(text)
 
