@@ -188,3 +188,8 @@ def test_windows_can_be_limited_to_some_sources() -> None:
     windows = list(index_of(POLICY, HOURS).windows("a fee", ENCODER, 100, only={"2"}))
     assert windows
     assert {part.sentence.source for window in windows for part in window.parts} == {1}
+
+
+def test_marks_do_not_count_as_words_of_a_verbatim_claim() -> None:
+    index = index_of("Fees, taxes, tips: none. Something else stands here as well.")
+    assert index.verbatim("Fees, taxes, tips: none.", index.rank("Fees, taxes, tips: none.", limit=3)) is None

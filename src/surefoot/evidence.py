@@ -13,7 +13,6 @@ sources are ordered by rank.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -99,8 +98,7 @@ class EvidenceIndex:
         self._blocks = [
             block for index, source in enumerate(sources) for block in _blocks(index, source.text)
         ]
-        self._words: list[frozenset[str]] | None = None
-        self._postings: dict[str, npt.NDArray[np.int64]] = {}
+        self._postings: dict[str, npt.NDArray[np.int64]] | None = None
         self._sentences: dict[int, tuple[Sentence, ...]] = {}
         self._claims: dict[str, Tokens] = {}
 
@@ -115,8 +113,6 @@ class EvidenceIndex:
         blocks = self._candidate_blocks(claim, only)
         self._split(blocks)
         tokens = self._claim_tokens(claim)
-        weights = self._lexicon.idf[tokens.ids]
-        total = float(weights.sum())
         seen: set[str] = set()
         ranked: list[Ranked] = []
         # By text, so that of two sources with the same sentence the same one wins in any order of sources.
@@ -125,10 +121,7 @@ class EvidenceIndex:
                 if sentence.text in seen:  # the same passage retrieved twice is one piece of evidence
                     continue
                 seen.add(sentence.text)
-                shared = np.isin(tokens.ids, sentence.tokens.ids, assume_unique=True)
-                overlap = float(weights[shared].sum()) / total if total > 0 else 0.0
-                cosine = max(0.0, float(tokens.vector @ sentence.tokens.vector)) if self._static else 0.0
-                ranked.append(Ranked(sentence, min(1.0, overlap), overlap + cosine))
+                ranked.append(self._rank_one(sentence, tokens))
         ranked.sort(key=lambda item: (-item.rank_score, item.sentence.text, item.sentence.order))
         return ranked[:limit]
 
@@ -200,7 +193,7 @@ class EvidenceIndex:
     def verbatim(self, claim: str, ranked: Sequence[Ranked]) -> Ranked | None:
         """A sentence that says the claim word for word, of at least six words, and nothing else."""
         words = _plain_words(claim)
-        if len(words) < 6:
+        if sum(word[0].isalnum() for word in words) < 6:
             return None
         return next((item for item in ranked if _plain_words(item.sentence.text) == words), None)
 
@@ -215,21 +208,21 @@ class EvidenceIndex:
         total = float(weights.sum())
         shared = np.isin(claim.ids, sentence.tokens.ids, assume_unique=True)
         overlap = float(weights[shared].sum()) / total if total > 0 else 0.0
-        return Ranked(sentence, min(1.0, overlap), overlap)
+        cosine = max(0.0, float(claim.vector @ sentence.tokens.vector)) if self._static else 0.0
+        return Ranked(sentence, min(1.0, overlap), overlap + cosine)
 
     def _candidate_blocks(self, claim: str, only: Collection[str] | None) -> list[int]:
         allowed = self._blocks_of(only)
         if len(allowed) <= _BLOCKS_PER_CLAIM:
             return allowed
-        if self._words is None:
-            self._words = [frozenset(_coarse_words(self._text(block))) for block in self._blocks]
+        if self._postings is None:
             postings: dict[str, list[int]] = {}
-            for index, words in enumerate(self._words):
-                for word in words:
+            for index, block in enumerate(self._blocks):
+                for word in _coarse_words(self._text(block)):
                     postings.setdefault(word, []).append(index)
             self._postings = {word: np.asarray(where, dtype=np.int64) for word, where in postings.items()}
         scores = np.zeros(len(self._blocks))
-        for word in sorted(set(_coarse_words(claim))):
+        for word in sorted(_coarse_words(claim)):
             where = self._postings.get(word)
             if where is not None:
                 scores[where] += np.log(1.0 + (len(self._blocks) - len(where) + 0.5) / (len(where) + 0.5))
@@ -297,8 +290,8 @@ def _premise(parts: Sequence[Ranked]) -> Premise:
     return Premise(" ".join(part.sentence.text for part in ordered), tuple(ordered))
 
 
-def _coarse_words(text: str) -> Counter[str]:
-    return Counter(_WORD.findall(text.lower()))
+def _coarse_words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
 
 
 def _plain_words(text: str) -> list[str]:

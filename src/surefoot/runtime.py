@@ -121,7 +121,6 @@ class TextEncoder:
             raise ModelIntegrityError(f"cannot read the tokenizer {path.name}: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.vocabulary: int = self._tokenizer.get_vocab_size()
         self.pair_overhead: int = self._tokenizer.num_special_tokens_to_add(True)
 
     def encode(self, texts: Sequence[str]) -> list[Any]:
