@@ -178,10 +178,28 @@ def test_signs_and_questions_are_not_verbatim() -> None:
 
 
 def test_copies_of_a_passage_do_not_crowd_out_the_rest() -> None:
-    noise = "Refunds and fees and days and goods and items and delivery are words that recur here."
-    index = index_of(*[noise] * 40, "A refund of goods within ten days needs the delivery slip.")
-    ranked = index.rank("A refund of goods within ten days needs the slip of delivery.", limit=2)
-    assert "slip" in ranked[0].sentence.text
+    # Each copy holds every word of the claim, the sentence that says it lacks one: copies come first.
+    copy = "Refunds exist. Goods arrive. Delivery is slow. Ten days pass. A slip is paper."
+    wanted = "Refunds of goods within ten days need the slip."
+    index = index_of(*[copy] * 40, wanted)
+    ranked = index.rank("Refunds of goods need the delivery slip within ten days.", limit=9)
+    assert wanted in {item.sentence.text for item in ranked}
+
+
+def test_the_same_sentence_in_two_sources_has_one_window_in_any_order() -> None:
+    texts = [
+        "Gift cards are final. They are never refunded.",
+        "Gift cards are final. Ask at the desk for help.",
+    ]
+
+    def window(given: list[str]) -> str:
+        index = index_of(*given)
+        best = index.rank("Gift cards are final.", limit=1)[0]
+        premise = index.window(best, "Gift cards are final.", ENCODER, 100)
+        assert premise is not None
+        return premise.text
+
+    assert window(texts) == window(texts[::-1])
 
 
 def test_windows_can_be_limited_to_some_sources() -> None:

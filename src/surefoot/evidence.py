@@ -99,6 +99,7 @@ class EvidenceIndex:
             block for index, source in enumerate(sources) for block in _blocks(index, source.text)
         ]
         self._postings: dict[str, npt.NDArray[np.int64]] | None = None
+        self._text_rank: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._sentences: dict[int, tuple[Sentence, ...]] = {}
         self._claims: dict[str, Tokens] = {}
 
@@ -216,24 +217,32 @@ class EvidenceIndex:
         if len(allowed) <= _BLOCKS_PER_CLAIM:
             return allowed
         if self._postings is None:
-            postings: dict[str, list[int]] = {}
-            for index, block in enumerate(self._blocks):
-                for word in _coarse_words(self._text(block)):
-                    postings.setdefault(word, []).append(index)
-            self._postings = {word: np.asarray(where, dtype=np.int64) for word, where in postings.items()}
+            self._postings, self._text_rank = self._read_blocks()
         scores = np.zeros(len(self._blocks))
         for word in sorted(_coarse_words(claim)):
             where = self._postings.get(word)
             if where is not None:
                 scores[where] += np.log(1.0 + (len(self._blocks) - len(where) + 0.5) / (len(where) + 0.5))
         here = np.asarray(allowed, dtype=np.int64)
-        kth = np.partition(scores[here], -_BLOCKS_PER_CLAIM)[-_BLOCKS_PER_CLAIM]
         # A block that shares no word with the claim is no evidence, even where too few do.
-        best = [int(index) for index in here[(scores[here] >= kth) & (scores[here] > 0)]]
-        best.sort(key=lambda index: (-scores[index], self._text(self._blocks[index])))
+        here = here[scores[here] > 0]
+        here = here[np.lexsort((self._text_rank[here], -scores[here]))]
         # Copies of one passage must not crowd out everything else.
-        unique = {self._text(self._blocks[index]): index for index in reversed(best)}
-        return sorted(unique.values(), key=best.index)[:_BLOCKS_PER_CLAIM]
+        _, first = np.unique(self._text_rank[here], return_index=True)
+        return [int(index) for index in here[np.sort(first)[:_BLOCKS_PER_CLAIM]]]
+
+    def _read_blocks(self) -> tuple[dict[str, npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+        """Which blocks hold a word, and the rank of each block's text among all; equal texts rank equal."""
+        texts = [self._text(block) for block in self._blocks]
+        postings: dict[str, list[int]] = {}
+        for index, text in enumerate(texts):
+            for word in _coarse_words(text):
+                postings.setdefault(word, []).append(index)
+        rank = {text: place for place, text in enumerate(sorted(set(texts)))}
+        return (
+            {word: np.asarray(where, dtype=np.int64) for word, where in postings.items()},
+            np.asarray([rank[text] for text in texts], dtype=np.int64),
+        )
 
     def _blocks_of(self, only: Collection[str] | None) -> list[int]:
         return [
