@@ -179,7 +179,7 @@ def test_signs_and_questions_are_not_verbatim() -> None:
 
 def test_copies_of_a_passage_do_not_crowd_out_the_rest() -> None:
     # Each copy holds every word of the claim, the sentence that says it lacks one: copies come first.
-    copy = "Refunds exist. Goods arrive. Delivery is slow. Ten days pass. A slip is paper."
+    copy = "Refunds exist of late. Goods need the van. Delivery is slow. Within ten days it ends. A slip."
     wanted = "Refunds of goods within ten days need the slip."
     index = index_of(*[copy] * 40, wanted)
     ranked = index.rank("Refunds of goods need the delivery slip within ten days.", limit=9)
