@@ -179,7 +179,7 @@ def _difference(one: PairScorer, two: PairScorer) -> float:
 
 def _own_scorer(model: str | None, *, threads: int | None) -> tuple[PairScorer, str]:
     from surefoot.entailment import NliModel
-    from surefoot.manifest import resolve_model
+    from surefoot.models.manifest import resolve_model
 
     resolved = resolve_model(model, task="nli")
     nli = NliModel(resolved, threads=threads)

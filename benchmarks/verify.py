@@ -176,7 +176,7 @@ def main() -> None:
     import torch
     from sentence_transformers import CrossEncoder
 
-    from surefoot.manifest import bundled
+    from surefoot.models.manifest import bundled
     from surefoot.runtime import TextEncoder, available_threads
 
     threads = arguments.threads or available_threads()

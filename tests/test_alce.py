@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.alce import CitationFigures, check_citations, citation_figures, merge_citations
 from surefoot.citations import assign, find_markers, resolve
+from surefoot.citations.alce import CitationFigures, check_citations, citation_figures, merge_citations
 from surefoot.schema import Citation, CitationStatus, Claim, ClaimKind, Evidence, Reason, Source, Verdict
 
 Table = Mapping[str, float | None]

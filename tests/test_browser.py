@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import report_builders as build
-from surefoot.html import write_html
+from surefoot.report.html import write_html
 from surefoot.schema import Source, TruthfulnessReport, Verdict
 from test_html import ATTACKS, report_with
 

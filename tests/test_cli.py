@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 
 import surefoot
 from surefoot import cli, doctor
-from surefoot.manifest import list_models
+from surefoot.cli import check as check_command
+from surefoot.cli import doctor as doctor_command
+from surefoot.models.manifest import list_models
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -191,8 +193,8 @@ def test_a_degraded_report_outranks_the_threshold(degraded: bool) -> None:
     import report_builders
 
     report = report_builders.report(degraded=degraded)
-    assert cli._exit_code(report, 0.9) == (3 if degraded else 1)
-    assert cli._exit_code(report, None) == (3 if degraded else 0)
+    assert check_command._exit_code(report, 0.9) == (3 if degraded else 1)
+    assert check_command._exit_code(report, None) == (3 if degraded else 0)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def test_a_missing_file_a_wrong_pattern_and_an_unknown_model(tmp_path: Path) -> 
 
 
 def test_a_damaged_model_fails_the_check(tmp_path: Path) -> None:
-    from surefoot.manifest import bundled
+    from surefoot.models.manifest import bundled
 
     real = bundled("verify").model_path.parent
     model = tmp_path / "model"
@@ -423,7 +425,7 @@ def test_the_doctor_reports_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
     assert found["ok"] is False
     assert found["problems"][0] == "the package no-such-package is missing"
     assert found["problems"][1].startswith("self-test: ")
-    text = cli._doctor_text(found)
+    text = doctor_command._doctor_text(found)
     assert "self-test   FAILED" in text
     assert "no-such-package missing" in text
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from surefoot.errors import MissingExtraError, ModelError, ModelIntegrityError
-from surefoot.int8store import SESSION_CONFIG, quantize
-from surefoot.manifest import resolve_model
+from surefoot.models.int8store import SESSION_CONFIG, quantize
+from surefoot.models.manifest import resolve_model
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
 TINY = MODELS / "bert-nli-safetensors"
@@ -107,8 +107,8 @@ def test_quantised_weights_are_within_half_a_step(weight: Any, axis: int) -> Non
 
 def test_weights_stored_in_int8_score_like_their_float32_values_bit_for_bit() -> None:
     pytest.importorskip("onnx")
-    from surefoot.bertgraph import bert_graph
-    from surefoot.int8store import store_int8
+    from surefoot.models.bertgraph import bert_graph
+    from surefoot.models.int8store import store_int8
 
     config, weights = wide_bert()
     exact = bert_graph(config, weights)
@@ -134,8 +134,8 @@ def test_weights_stored_in_int8_score_like_their_float32_values_bit_for_bit() ->
 
 def test_the_stored_model_computes_no_activation_in_int8() -> None:
     onnx = pytest.importorskip("onnx")
-    from surefoot.bertgraph import bert_graph
-    from surefoot.int8store import store_int8
+    from surefoot.models.bertgraph import bert_graph
+    from surefoot.models.int8store import store_int8
 
     model = store_int8(bert_graph(*wide_bert()))
     onnx.checker.check_model(model)
@@ -157,7 +157,7 @@ def test_weights_used_in_two_ways_stay_as_they_are() -> None:
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper, numpy_helper
 
-    from surefoot.int8store import store_int8
+    from surefoot.models.int8store import store_int8
 
     table = numpy_helper.from_array(
         np.random.default_rng(0).normal(size=(128, 128)).astype(np.float32), "tied"
@@ -179,7 +179,7 @@ def test_weights_used_in_two_ways_stay_as_they_are() -> None:
 def test_a_bert_checkpoint_scores_as_pytorch_did() -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("safetensors")
-    from surefoot.convert import to_onnx
+    from surefoot.models.convert import to_onnx
 
     running = session(to_onnx(TINY, task="nli").SerializeToString())
     assert [item.name for item in running.get_inputs()] == ["input_ids", "attention_mask", "token_type_ids"]
@@ -191,7 +191,7 @@ def test_a_bert_checkpoint_scores_as_pytorch_did() -> None:
 def test_the_same_checkpoint_gives_the_same_bytes(int8: bool, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("safetensors")
-    from surefoot.convert import convert_folder
+    from surefoot.models.convert import convert_folder
 
     records = [
         convert_folder(TINY, tmp_path / str(i) / "m", name="tiny", task="nli", int8=int8) for i in range(2)
@@ -236,7 +236,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_head_that_is_not_in_the_checkpoint_is_not_made_up() -> None:
     pytest.importorskip("onnx")
-    from surefoot.bertgraph import bert_graph
+    from surefoot.models.bertgraph import bert_graph
 
     config, weights = wide_bert()
     del weights["classifier.weight"]
@@ -246,7 +246,7 @@ def test_a_head_that_is_not_in_the_checkpoint_is_not_made_up() -> None:
 
 def test_a_config_that_does_not_fit_the_weights_is_refused() -> None:
     pytest.importorskip("onnx")
-    from surefoot.bertgraph import bert_graph
+    from surefoot.models.bertgraph import bert_graph
 
     config, weights = wide_bert()
     with pytest.raises(ModelError, match="shape"):
@@ -256,7 +256,7 @@ def test_a_config_that_does_not_fit_the_weights_is_refused() -> None:
 def test_pickles_are_refused_and_damaged_safetensors_too(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("safetensors")
-    from surefoot.convert import to_onnx
+    from surefoot.models.convert import to_onnx
 
     folder = Path(shutil.copytree(TINY, tmp_path / "tiny"))
     (folder / "model.safetensors").write_bytes(b"\x80\x04cos\nsystem\n")
@@ -271,7 +271,7 @@ def test_pickles_are_refused_and_damaged_safetensors_too(tmp_path: Path) -> None
 
 
 def test_truncation_and_padding_of_the_checkpoint_are_dropped(tmp_path: Path) -> None:
-    from surefoot.convert import tokenizer_json
+    from surefoot.models.convert import tokenizer_json
 
     folder = Path(shutil.copytree(TINY, tmp_path / "tiny"))
     table = json.loads((folder / "tokenizer.json").read_text("utf-8"))
@@ -284,7 +284,7 @@ def test_truncation_and_padding_of_the_checkpoint_are_dropped(tmp_path: Path) ->
 def test_half_precision_checkpoints_are_read_exactly(kind: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     torch_io = pytest.importorskip("safetensors.torch")
-    from surefoot.convert import load_weights
+    from surefoot.models.convert import load_weights
 
     half = torch.randn(5, 7).to(getattr(torch, kind))
     torch_io.save_file({"a": half, "ids": torch.arange(3)}, str(tmp_path / "x.safetensors"))
@@ -346,7 +346,7 @@ def checkpoint(kind: str, folder: Path) -> Any:
 def test_other_architectures_match_pytorch_at_lengths_that_were_not_traced(kind: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
-    from surefoot.convert import to_onnx
+    from surefoot.models.convert import to_onnx
 
     model = checkpoint(kind, tmp_path)
     exported = to_onnx(tmp_path, task="nli")
@@ -412,7 +412,7 @@ def test_a_checkpoint_without_its_head_is_refused_by_the_traced_route(tmp_path: 
     pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("onnx")
-    from surefoot.convert import to_onnx
+    from surefoot.models.convert import to_onnx
 
     checkpoint("roberta", tmp_path)
     bare = transformers.RobertaModel.from_pretrained(tmp_path, add_pooling_layer=False)
@@ -426,7 +426,7 @@ def test_a_checkpoint_without_its_head_is_refused_by_the_traced_route(tmp_path: 
 
 def test_what_is_no_classifier_is_not_converted_to_one(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
-    from surefoot.convert import to_onnx
+    from surefoot.models.convert import to_onnx
 
     folder = Path(shutil.copytree(TINY, tmp_path / "tiny"))
     config = json.loads((folder / "config.json").read_text("utf-8"))

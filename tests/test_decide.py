@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.decide import Scored, decide, settled
 from surefoot.entailment import Entailment
 from surefoot.evidence import Premise, Ranked, Sentence
 from surefoot.facts import FactCheck, FactStatus
 from surefoot.facts import FactMismatch as Mismatch
 from surefoot.lexicon import Tokens
-from surefoot.manifest import Calibration
+from surefoot.models.manifest import Calibration
 from surefoot.schema import Reason, Verdict
+from surefoot.verify.decide import Scored, decide, settled
 
 PLAIN = Calibration(a=1.0, b=0.0, review_low=0.35, review_high=0.5, contradiction=0.5)
 

@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.entailment import NliModel, _columns
 from surefoot.errors import ModelError
-from surefoot.manifest import bundled
+from surefoot.models.manifest import bundled
 
 
 @pytest.fixture(scope="module")

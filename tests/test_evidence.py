@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot.evidence import EvidenceIndex, _blocks
 from surefoot.lexicon import load_lexicon
-from surefoot.manifest import bundled
+from surefoot.models.manifest import bundled
 from surefoot.runtime import TextEncoder
 from surefoot.schema import Source
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import report_builders as build
-from surefoot import html as module
-from surefoot.html import render_html, write_html
+from surefoot.report import html as module
+from surefoot.report.html import render_html, write_html
+from surefoot.report.wording import printable
 from surefoot.schema import Citation, CitationStatus, Reason, Source, TruthfulnessReport, Verdict
-from surefoot.wording import printable
 
 VOID = {
     "meta",

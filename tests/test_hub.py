@@ -14,7 +14,6 @@ import pytest
 from huggingface_hub import close_session, constants
 
 from fakehub import FakeHub
-from surefoot import hub
 from surefoot.errors import (
     ConfigurationError,
     DownloadRefusedError,
@@ -22,7 +21,8 @@ from surefoot.errors import (
     ModelIntegrityError,
     ModelNotFoundError,
 )
-from surefoot.manifest import resolve_model
+from surefoot.models import hub
+from surefoot.models.manifest import resolve_model
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
 NAMES = {

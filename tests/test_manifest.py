@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from surefoot import manifest
 from surefoot.errors import (
     ConfigurationError,
     DownloadRefusedError,
@@ -22,10 +21,18 @@ from surefoot.errors import (
     ModelIntegrityError,
     ModelNotFoundError,
 )
-from surefoot.int8store import SESSION_CONFIG
-from surefoot.manifest import ModelRecord, ResolvedModel, bundled, list_models, load_manifest, resolve_model
-from surefoot.records import Calibration, describe, labels_of
-from surefoot.safefiles import cache_dir, hash_file, inside, read_json, write_text
+from surefoot.models import manifest
+from surefoot.models.int8store import SESSION_CONFIG
+from surefoot.models.manifest import (
+    ModelRecord,
+    ResolvedModel,
+    bundled,
+    list_models,
+    load_manifest,
+    resolve_model,
+)
+from surefoot.models.records import Calibration, describe, labels_of
+from surefoot.models.safefiles import cache_dir, hash_file, inside, read_json, write_text
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import report_builders as build
-from surefoot import wording
-from surefoot.report import print_report, render_text
+from surefoot.report import wording
+from surefoot.report.table import print_report, render_text
+from surefoot.report.wording import figures, headline, notes, printable, undefined_because
 from surefoot.schema import (
     Citation,
     CitationStatus,
@@ -24,7 +25,6 @@ from surefoot.schema import (
     TruthfulnessReport,
     Verdict,
 )
-from surefoot.wording import figures, headline, notes, printable, undefined_because
 
 HOSTILE = "a\x1b[31mred\x1b]0;title\x07\x9b2J\r\x00\u202egnp.exe\u2066\ud800[bold]b[/bold] :smile: \u2028end"
 

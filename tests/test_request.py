@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot import request as module
+from surefoot.cli import request as module
+from surefoot.cli.request import CheckRequest, parse_request, read_files, read_request
 from surefoot.errors import InputError
-from surefoot.request import CheckRequest, parse_request, read_files, read_request
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("*.json"))
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
-from surefoot.manifest import bundled
+from surefoot.models.manifest import bundled
 from surefoot.runtime import PairModel, ScoreCache, TextEncoder, _runs, available_threads, clean
 
 WORDS = (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.claimkind import classify, count_words
-from surefoot.lines import MAX_SENTENCE
 from surefoot.schema import ClaimKind
 from surefoot.segment import Segment, segment_answer, sentence_spans
+from surefoot.segment.kinds import classify, count_words
+from surefoot.segment.lines import MAX_SENTENCE
 
 CASES = [
     json.loads(line)

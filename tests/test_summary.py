@@ -11,7 +11,7 @@ from surefoot.schema import (
     TruthfulnessReport,
     Verdict,
 )
-from surefoot.summary import summarise
+from surefoot.verify.summary import summarise
 
 ANSWER = "A fee of 5% applies [1] [2]."
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Source, Verdict, Verifier
-from surefoot.check import ALL_STEPS
 from surefoot.errors import ConfigurationError, InputError, ModelError
 from surefoot.schema import CitationStatus, ClaimKind, Reason, RiskLevel, TruthfulnessReport
+from surefoot.verify.check import ALL_STEPS
 
 REFUNDS = (
     "Customers may return goods within ten days of delivery. A restocking fee of 5% applies to opened items. "

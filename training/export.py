@@ -22,9 +22,9 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from surefoot.convert import convert_folder, to_onnx
-from surefoot.int8store import SESSION_CONFIG
-from surefoot.records import ModelRecord
+from surefoot.models.convert import convert_folder, to_onnx
+from surefoot.models.int8store import SESSION_CONFIG
+from surefoot.models.records import ModelRecord
 
 BUILT_IN = [
     ("The library opens at nine and closes at six on weekdays.", "The library is open at noon on Tuesday."),

@@ -22,9 +22,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from export import update_manifest
-from surefoot.convert import load_weights, tokenizer_json
-from surefoot.records import FileRecord, ModelRecord
-from surefoot.safefiles import hash_file
+from surefoot.models.convert import load_weights, tokenizer_json
+from surefoot.models.records import FileRecord, ModelRecord
+from surefoot.models.safefiles import hash_file
 
 BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
 

@@ -123,7 +123,7 @@ def _cpuinfo(lines: Iterable[str]) -> tuple[str | None, list[str]]:
 
 def _models() -> list[dict[str, Any]]:
     try:
-        from surefoot.manifest import bundled, list_models
+        from surefoot.models.manifest import bundled, list_models
 
         records = list_models()
     except (SurefootError, ImportError, OSError) as error:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surefoot.errors import ModelError
-from surefoot.manifest import ResolvedModel
+from surefoot.models.manifest import ResolvedModel
 from surefoot.runtime import PairModel, Progress, ScoreCache
 
 __all__ = ["Entailment", "NliModel"]

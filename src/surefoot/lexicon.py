@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from surefoot.manifest import bundled
+from surefoot.models.manifest import bundled
 from surefoot.runtime import TextEncoder
 
 __all__ = ["Lexicon", "Tokens", "load_lexicon"]

@@ -24,7 +24,7 @@ import onnxruntime as ort
 from tokenizers import Tokenizer
 
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
-from surefoot.int8store import SESSION_CONFIG
+from surefoot.models.int8store import SESSION_CONFIG
 
 __all__ = ["PairModel", "ScoreCache", "TextEncoder", "available_threads", "clean"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from surefoot.abbreviations import BEFORE_NAME, BEFORE_NUMBER, CLOCK, SAYING, STARTERS, TRAILING, WHEN
+from surefoot.segment.abbreviations import BEFORE_NAME, BEFORE_NUMBER, CLOCK, SAYING, STARTERS, TRAILING, WHEN
 
 __all__ = ["MARKERS", "only_markers", "split_run"]
 

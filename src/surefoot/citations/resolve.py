@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 
-from surefoot._marker_keys import Names, known_keys
-from surefoot._markers import MAX_MARKERS, Marker, find_markers, mask_spans, strip_markers
+from surefoot.citations.keys import Names, known_keys
+from surefoot.citations.markers import MAX_MARKERS, Marker, find_markers, mask_spans, strip_markers
 from surefoot.errors import InputError
 from surefoot.schema import Citation, CitationStatus, Source
 

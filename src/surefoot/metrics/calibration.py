@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot._numeric import Floats, binary, finite, paired, sigmoid, steps
 from surefoot.errors import ConfigurationError, InputError
+from surefoot.metrics.numeric import Floats, binary, finite, paired, sigmoid, steps
 
 __all__ = ["Isotonic", "Platt", "choose_threshold", "fit_isotonic", "fit_platt"]
 

@@ -1,7 +1,7 @@
 """From a Hugging Face checkpoint folder to an ONNX model folder.
 
 Only safetensors are read, no code from the checkpoint runs, and nothing is fetched. BERT goes through
-:mod:`surefoot.bertgraph` (fused attention, no PyTorch needed); every other architecture is traced by
+:mod:`surefoot.models.bertgraph` (fused attention, no PyTorch needed); every other architecture is traced by
 PyTorch's exporter and then compared with PyTorch on shapes it was not traced with, because a traced
 relative-position table (DeBERTa) or mask may silently be fixed to one length.
 """
@@ -20,11 +20,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from surefoot.bertgraph import bert_graph, can_build
 from surefoot.errors import ModelError, ModelIntegrityError, missing_extra
-from surefoot.int8store import store_int8
-from surefoot.records import FileRecord, ModelRecord, describe
-from surefoot.safefiles import hash_file, inside, read_json
+from surefoot.models.bertgraph import bert_graph, can_build
+from surefoot.models.int8store import store_int8
+from surefoot.models.records import FileRecord, ModelRecord, describe
+from surefoot.models.safefiles import hash_file, inside, read_json
 
 __all__ = ["VERSION", "convert_folder", "load_weights", "to_onnx", "tokenizer_json"]
 
@@ -54,7 +54,7 @@ def convert_folder(
             complete or not at all; when it exists already, it is left as it is.
         name: name for the record.
         task: ``"nli"``, ``"relevance"`` or ``"embed"``.
-        int8: store the weights in int8, see :func:`surefoot.int8store.store_int8`.
+        int8: store the weights in int8, see :func:`surefoot.models.int8store.store_int8`.
 
     Returns:
         The record, as written to ``surefoot.json``.

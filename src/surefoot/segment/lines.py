@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from surefoot.abbreviations import BEFORE_NAME, UNFINISHED
-from surefoot.sentences import only_markers, split_run
+from surefoot.segment.abbreviations import BEFORE_NAME, UNFINISHED
+from surefoot.segment.sentences import only_markers, split_run
 
 __all__ = [
     "MAX_SENTENCE",
@@ -97,7 +97,7 @@ def split_row(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def join_lines(text: str, lines: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Runs of one paragraph: lines that belong together, for :func:`surefoot.sentences.split_run`.
+    """Runs of one paragraph: lines that belong together, for :func:`surefoot.segment.sentences.split_run`.
 
     Args:
         text: after :func:`same_length`.

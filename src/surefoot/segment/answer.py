@@ -15,8 +15,9 @@ from itertools import pairwise
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from surefoot.claimkind import classify, is_title
-from surefoot.lines import (
+from surefoot.schema import ClaimKind
+from surefoot.segment.kinds import classify, is_title
+from surefoot.segment.lines import (
     BlockKind,
     Lines,
     join_lines,
@@ -27,8 +28,7 @@ from surefoot.lines import (
     strip_bullet,
     trim,
 )
-from surefoot.schema import ClaimKind
-from surefoot.sentences import split_run
+from surefoot.segment.sentences import split_run
 
 __all__ = ["Segment", "segment_answer", "sentence_spans"]
 
@@ -78,7 +78,7 @@ def segment_answer(text: str, *, min_words: int = 4) -> tuple[Segment, ...]:
 
     Args:
         text: any text; nothing is raised for lone surrogates, NUL or deep nesting.
-        min_words: see :func:`surefoot.claimkind.classify`.
+        min_words: see :func:`surefoot.segment.kinds.classify`.
 
     Returns:
         Disjoint segments in order of position. Time is linear in the length of ``text``.

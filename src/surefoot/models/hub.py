@@ -4,7 +4,7 @@ The first download of a name resolves its branch to a commit and writes that com
 file to a lock file. From then on the name means that commit, the files are checked against the lock at
 every load, and the network is not touched: not even to ask whether there is something newer.
 
-Layout below the cache directory (see :func:`surefoot.safefiles.cache_dir`)::
+Layout below the cache directory (see :func:`surefoot.models.safefiles.cache_dir`)::
 
     hub/<organisation>--<model>/lock.json
     hub/<organisation>--<model>/<commit>/config.json, onnx/model.onnx, ...
@@ -27,8 +27,8 @@ from surefoot.errors import (
     ModelIntegrityError,
     ModelNotFoundError,
 )
-from surefoot.records import TOKENIZER_FILES
-from surefoot.safefiles import cache_dir, hash_file, inside, read_json, write_text
+from surefoot.models.records import TOKENIZER_FILES
+from surefoot.models.safefiles import cache_dir, hash_file, inside, read_json, write_text
 
 __all__ = ["is_hub_name", "locate", "pull"]
 

@@ -1,7 +1,7 @@
 """Words that end in a full stop without ending a sentence, by what may follow them.
 
 Keys are lower case and without the final full stop. A word is in one group only: the groups differ in
-how much context :mod:`surefoot.sentences` asks for before it ends a sentence there.
+how much context :mod:`surefoot.segment.sentences` asks for before it ends a sentence there.
 """
 
 from __future__ import annotations

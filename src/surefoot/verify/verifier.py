@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from surefoot.alce import CitationMode, check_citations, merge_citations
-from surefoot.check import ALL_STEPS, ClaimChecker, Outcome
 from surefoot.citations import (
     MAX_MARKERS,
     Marker,
@@ -25,11 +23,12 @@ from surefoot.citations import (
     resolve,
     strip_markers,
 )
+from surefoot.citations.alce import CitationMode, check_citations, merge_citations
 from surefoot.entailment import NliModel
 from surefoot.errors import ConfigurationError, InputError
 from surefoot.evidence import EvidenceIndex
 from surefoot.lexicon import load_lexicon
-from surefoot.manifest import resolve_model
+from surefoot.models.manifest import resolve_model
 from surefoot.schema import (
     Citation,
     Claim,
@@ -41,7 +40,8 @@ from surefoot.schema import (
 )
 from surefoot.segment import Segment, segment_answer
 from surefoot.sources import SourceLike, coerce_sources
-from surefoot.summary import summarise
+from surefoot.verify.check import ALL_STEPS, ClaimChecker, Outcome
+from surefoot.verify.summary import summarise
 
 __all__ = ["ABLATIONS", "Verifier"]
 

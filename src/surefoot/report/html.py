@@ -20,8 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.schema import Citation, Claim, Evidence, Source, TruthfulnessReport
-from surefoot.wording import (
+from surefoot.report.wording import (
     SYMBOLS,
     citation_words,
     citations_elsewhere,
@@ -32,6 +31,7 @@ from surefoot.wording import (
     notes,
     printable,
 )
+from surefoot.schema import Citation, Claim, Evidence, Source, TruthfulnessReport
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from surefoot.schema import ClaimKind
-from surefoot.sentences import MARKERS
+from surefoot.segment.sentences import MARKERS
 
 __all__ = ["classify", "count_words", "is_title"]
 

@@ -9,7 +9,7 @@ from typing import Final
 from surefoot.entailment import Entailment
 from surefoot.evidence import Premise
 from surefoot.facts import FactCheck
-from surefoot.manifest import Calibration
+from surefoot.models.manifest import Calibration
 from surefoot.schema import Reason, Verdict
 
 __all__ = ["Decision", "Scored", "decide", "settled"]

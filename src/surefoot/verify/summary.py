@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from surefoot.alce import CitationMode, citation_figures
+from surefoot.citations.alce import CitationMode, citation_figures
 from surefoot.schema import (
     Citation,
     CitationStatus,

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from surefoot.decide import Decision, Scored, decide, settled
 from surefoot.entailment import NliModel
 from surefoot.errors import ModelError
 from surefoot.evidence import EvidenceIndex, Premise, Ranked
 from surefoot.facts import compare_facts
 from surefoot.language import is_english
 from surefoot.schema import Evidence, Reason, Verdict
+from surefoot.verify.decide import Decision, Scored, decide, settled
 
 __all__ = ["ALL_STEPS", "ClaimChecker", "Outcome"]
 

@@ -21,10 +21,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot._numeric import Floats, Indices, binary, finite, paired, steps
-from surefoot._numeric import probabilities as checked_probabilities
-from surefoot.calibration import Isotonic, Platt, choose_threshold, fit_isotonic, fit_platt
 from surefoot.errors import ConfigurationError, InputError
+from surefoot.metrics.calibration import Isotonic, Platt, choose_threshold, fit_isotonic, fit_platt
+from surefoot.metrics.numeric import Floats, Indices, binary, finite, paired, steps
+from surefoot.metrics.numeric import probabilities as checked_probabilities
 
 __all__ = [
     "Confusion",

@@ -1,7 +1,7 @@
 """A report for terminals and pipes.
 
 Answers, sources, ids and titles are text of strangers. Nothing of theirs reaches a terminal before
-:func:`~surefoot.wording.printable` has taken out what would act there, and nothing of theirs is read
+:func:`~surefoot.report.wording.printable` has taken out what would act there, and nothing of theirs is read
 as rich markup.
 """
 
@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.schema import Citation, Claim, Evidence, RiskLevel, TruthfulnessReport, Verdict
-from surefoot.wording import (
+from surefoot.report.wording import (
     SYMBOLS,
     citation_words,
     citations_elsewhere,
@@ -26,6 +25,7 @@ from surefoot.wording import (
     printable,
     undefined_because,
 )
+from surefoot.schema import Citation, Claim, Evidence, RiskLevel, TruthfulnessReport, Verdict
 
 __all__ = ["print_report", "render_text"]
 

@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from surefoot import hub
 from surefoot.errors import ConfigurationError, ModelIntegrityError, ModelNotFoundError
-from surefoot.records import TOKENIZER_FILES, Calibration, FileRecord, ModelRecord, describe
-from surefoot.safefiles import cache_dir, hash_file, inside, read_json
+from surefoot.models import hub
+from surefoot.models.records import TOKENIZER_FILES, Calibration, FileRecord, ModelRecord, describe
+from surefoot.models.safefiles import cache_dir, hash_file, inside, read_json
 
 __all__ = [
     "TASKS",
@@ -154,7 +154,7 @@ def resolve_model(
 
 
 def _bundle_folder() -> Path:
-    return Path(__file__).resolve().parent / "assets" / "models"
+    return Path(__file__).resolve().parents[1] / "assets" / "models"
 
 
 @cache
@@ -258,8 +258,8 @@ def _refuse(folder: Path, name: str) -> None:
 
 
 def _converted(folder: Path, *, name: str, task: str, model: Path | None) -> Path:
-    """The folder in the cache with what :mod:`surefoot.convert` made of this checkpoint; made if need be."""
-    from surefoot import convert
+    """The cached folder with what :mod:`surefoot.models.convert` made of this checkpoint; made if need be."""
+    from surefoot.models import convert
 
     weights = model or inside(folder, "model.safetensors")
     parts = [hash_file(path) for path in (weights, inside(folder, "config.json")) if path is not None]

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from surefoot._marker_keys import Reader, is_numeric
+from surefoot.citations.keys import Reader, is_numeric
 from surefoot.errors import ConfigurationError
 
 __all__ = ["MAX_MARKERS", "Marker", "find_markers", "mask_spans", "strip_markers"]

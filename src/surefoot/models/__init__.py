@@ -1,0 +1,1 @@
+"""Where models come from, what is known about them, and how they are stored."""
