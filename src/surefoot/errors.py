@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 __all__ = [
+    "BudgetExceededError",
     "ConfigurationError",
     "DownloadRefusedError",
     "EndpointError",
+    "EndpointRejectedError",
+    "EndpointReplyError",
+    "EndpointTimeoutError",
+    "EndpointUnavailableError",
     "InputError",
     "MissingExtraError",
     "ModelError",
@@ -52,7 +58,33 @@ class DownloadRefusedError(ModelError):
 
 
 class EndpointError(SurefootError):
-    """A language-model endpoint failed: unreachable, timed out, refused or replied nonsense."""
+    """A language-model endpoint failed: unreachable, timed out, refused or replied nonsense.
+
+    Attributes:
+        usage: what the failed call used, a :class:`surefoot.endpoints.Usage`; ``None`` where nothing was.
+    """
+
+    usage: Any = None
+
+
+class EndpointTimeoutError(EndpointError, TimeoutError):
+    """No complete reply in time: the timeout of the last attempt, or the deadline of the call."""
+
+
+class EndpointUnavailableError(EndpointError):
+    """No connection, 429 or 5xx, and the retries are used up or would end after the deadline."""
+
+
+class EndpointRejectedError(EndpointError):
+    """The endpoint does not accept the request (3xx or 4xx): sending it again would not help."""
+
+
+class EndpointReplyError(EndpointError):
+    """The endpoint replied, but with something that is not a valid reply: cut, oversized, wrong shape."""
+
+
+class BudgetExceededError(EndpointError):
+    """The call was not sent, because it might have exceeded the budget."""
 
 
 class MissingExtraError(SurefootError, ImportError):
