@@ -186,15 +186,15 @@ def describe(
     """A record for a model that comes with a Hugging Face ``config.json`` and no record of its own.
 
     Raises:
-        ModelError: the labels do not fit the task: one for ``relevance``, two or more for ``nli``.
+        ModelError: the labels do not fit the task: one or two for ``relevance``, two or more for ``nli``.
     """
     architectures = config.get("architectures")
     first = architectures[0] if isinstance(architectures, list) and architectures else "unknown"
     labels = () if task in ("embed", "static") else labels_of(config)
     if task == "nli" and len(labels) < 2:
         raise ModelError(f"{name[:200]!r} has a single output: a relevance model, not an NLI model")
-    if task == "relevance" and len(labels) != 1:
-        raise ModelError(f"{name[:200]!r} has {len(labels)} outputs: not a relevance model, which has one")
+    if task == "relevance" and len(labels) > 2:
+        raise ModelError(f"{name[:200]!r} has {len(labels)} outputs: not a relevance model, with one or two")
     return ModelRecord(
         name=name,
         task=task,

@@ -1,0 +1,323 @@
+"""The reranker: query and passages in, the passages in the order of their relevance out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Final
+
+from surefoot.errors import ConfigurationError, InputError, MissingExtraError, ModelError
+from surefoot.models.manifest import resolve_model
+from surefoot.models.records import Calibration
+from surefoot.rerank.explain import sentence_effects
+from surefoot.rerank.model import RelevanceModel
+from surefoot.rerank.ordering import distinct_texts, order
+from surefoot.rerank.passages import TEXT_FIELDS, PassageLike, read_passages
+from surefoot.rerank.records import Explanation, Ranking, RankingReason
+from surefoot.rerank.scoring import Best, score_texts
+from surefoot.runtime import Progress
+
+__all__ = ["Reranker"]
+
+_LEAST_LENGTH: Final = 16
+_LEAST_ROOM: Final = 8
+"""One part in so many of the model's length is kept for the passage; a longer query is refused."""
+
+_models: dict[tuple[object, ...], RelevanceModel] = {}
+_models_lock = threading.Lock()
+
+
+class _QueryError(InputError):
+    """The query cannot be ranked by."""
+
+    def __init__(self, reason: RankingReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Reranker:
+    """Orders passages by relevance to a query with a cross-encoder.
+
+    The model is loaded at the first call (or by :meth:`load`) and shared by all rerankers of the process
+    that name the same one. A reranker may be used from many threads at once.
+
+    What cannot be reranked (no model can be loaded, the model fails, the query is empty or leaves no room for
+    a passage) comes back in its original order and says so: ``ranking.degraded`` and ``ranking.reason``. A
+    failure to load is remembered; only :meth:`load`, or ``strict``, tries again.
+
+    Args:
+        model: ``None`` for the bundled model; else a bundled model's name, a folder, or a Hugging Face name.
+            One output, or two whose labels say which is the relevant one.
+        max_length: tokens of query, passage and special tokens together, at least 16; by default, and at
+            most, what the model reads (512 or fewer). Longer passages are read in windows.
+        threads: pairs scored at a time; every available core by default.
+        download: allow one download of a Hugging Face model that is not on this machine yet.
+        revision: commit, tag or branch of a Hugging Face model.
+        strict: raise where a result would be degraded; a deadline still gives a partial result.
+        self_test: refuse a model that puts plainly irrelevant passages first. Switch it off only for a model
+            that does not read English.
+
+    Raises:
+        ConfigurationError: an option is out of range.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        max_length: int | None = None,
+        threads: int | None = None,
+        download: bool = False,
+        revision: str | None = None,
+        strict: bool = False,
+        self_test: bool = True,
+    ) -> None:
+        for name, value, least in (("max_length", max_length, _LEAST_LENGTH), ("threads", threads, 1)):
+            if value is not None and value < least:
+                raise ConfigurationError(f"{name} must be at least {least}, not {value}")
+        self._name = model
+        self._max_length = max_length
+        self._threads = threads
+        self._download = download
+        self._revision = revision
+        self._strict = strict
+        self._self_test = self_test
+        self._model: RelevanceModel | None = None
+        self._failure: tuple[type[ModelError | MissingExtraError], str] | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is in memory."""
+        return self._model is not None
+
+    def load(self) -> None:
+        """Load the model now rather than at the first call; after a failure, try again.
+
+        Raises:
+            ModelError: the model cannot be found, is damaged, or fails its self-test; ``strict`` or not.
+            MissingExtraError: it has to be converted first, and the extra ``convert`` is not installed.
+        """
+        self._loaded()
+
+    def rerank(
+        self,
+        query: str,
+        passages: Iterable[PassageLike],
+        *,
+        top_k: int | None = 5,
+        text_fields: Sequence[str] = TEXT_FIELDS,
+        threshold: float | None = None,
+        deadline_ms: float | None = None,
+        progress: Progress | None = None,
+    ) -> Ranking:
+        """Order passages, the most relevant first.
+
+        Passages with the same score keep their order. Empty ones and ``None`` have no score and come last. A
+        text that occurs twice is scored once, and both passages have their place.
+
+        Args:
+            query: what is asked; never cut.
+            passages: strings, mappings, :class:`~surefoot.schema.Source` records or ``None``, in the order
+                of the first stage. A generator will do. A long one is scored by its best window.
+            top_k: how many to return; ``None`` for all.
+            text_fields: where a mapping has its text: the first of these fields that is not empty.
+            threshold: drop passages of a lower ``relevance``, 0 to 1, and empty ones. A passage that could
+                not be scored is kept; the result is degraded then.
+            deadline_ms: stop scoring after so many milliseconds. Passages are scored in the order given;
+                those that were scored come first, by score, the others follow as they came, and the result
+                is ``partial``. Loading the model counts and is not interrupted.
+            progress: called with (texts scored, texts to score), equal texts counted once.
+
+        Returns:
+            A sequence of records that also says whether, and why, it is degraded.
+
+        Raises:
+            InputError: an argument has the wrong type; with ``strict``, also an empty query or one that
+                leaves the passages no room.
+            ConfigurationError: an option is out of range, or the model is one for something else.
+            ModelError, MissingExtraError: with ``strict``: the model cannot be loaded, or fails.
+        """
+        started = time.monotonic()
+        _check_query(query)
+        _check_options(top_k, threshold, deadline_ms)
+        read = read_passages(passages, text_fields)
+        firsts = distinct_texts(read)
+        texts = list(firsts)
+        best: list[Best | None] = [None] * len(texts)
+        reached = 0
+        reason: RankingReason | None = None
+        detail: str | None = None
+        model = self._model
+        if texts:
+            try:
+                _refuse_empty(query)
+                model = self._loaded(retry=self._strict)
+                best, reached = score_texts(
+                    model,
+                    query,
+                    texts,
+                    room=self._room(model, query),
+                    deadline=None if deadline_ms is None else started + deadline_ms / 1000,
+                    progress=progress,
+                )
+            except _QueryError as error:
+                if self._strict:
+                    raise
+                reason, detail = error.reason, str(error)
+            except (ModelError, MissingExtraError) as error:
+                if self._strict:
+                    raise
+                reason = RankingReason.NO_MODEL if model is None else RankingReason.MODEL_FAILED
+                detail = str(error)
+        partial = reason is None and reached < len(texts)
+        if partial:
+            reason = RankingReason.DEADLINE
+            detail = f"{reached} of {len(texts)} texts were scored within {deadline_ms:g} ms"
+        calibration = Calibration() if model is None else model.record.calibration
+        scored = {text: found for text, found in zip(texts, best, strict=True) if found is not None}
+        ordered = order(
+            read, firsts, scored, set(texts[reached:]), calibration=calibration, threshold=threshold
+        )
+        return Ranking(
+            query=query,
+            sources=tuple(ordered[:top_k]),
+            degraded=reason is not None,
+            reason=reason,
+            detail=detail,
+            partial=partial,
+            passages=len(read),
+            scored=sum(passage.text in scored for passage in read),
+            model=None if model is None else model.record.name,
+            calibrated=(calibration.a, calibration.b) != (1.0, 0.0),
+            seconds=time.monotonic() - started,
+        )
+
+    async def arerank(
+        self,
+        query: str,
+        passages: Iterable[PassageLike],
+        *,
+        top_k: int | None = 5,
+        text_fields: Sequence[str] = TEXT_FIELDS,
+        threshold: float | None = None,
+        deadline_ms: float | None = None,
+        progress: Progress | None = None,
+    ) -> Ranking:
+        """:meth:`rerank` in a thread, off the event loop; ``progress`` is called in that thread."""
+        return await asyncio.to_thread(
+            self.rerank,
+            query,
+            passages,
+            top_k=top_k,
+            text_fields=text_fields,
+            threshold=threshold,
+            deadline_ms=deadline_ms,
+            progress=progress,
+        )
+
+    def explain(
+        self,
+        query: str,
+        passage: PassageLike,
+        *,
+        text_fields: Sequence[str] = TEXT_FIELDS,
+        progress: Progress | None = None,
+    ) -> Explanation:
+        """What each sentence of a passage does to its score, see :class:`SentenceEffect`.
+
+        Args:
+            query: what is asked.
+            passage: as for :meth:`rerank`; of a long one, the window that it is scored by is explained.
+            text_fields: as for :meth:`rerank`.
+            progress: called with (pairs done, pairs to do); there are two a sentence.
+
+        Raises:
+            InputError: an argument has the wrong type; the query or the passage is empty, or the query too
+                long.
+            ModelError, MissingExtraError: the model cannot be loaded, or fails. There is no degraded
+                explanation.
+        """
+        _check_query(query)
+        _refuse_empty(query)
+        text = read_passages([passage], text_fields)[0].text
+        model = self._loaded()
+        room = self._room(model, query)
+        best = score_texts(model, query, [text], room=room)[0][0] if text else None
+        if best is None:
+            raise InputError("the passage has no text to explain")
+        return Explanation(
+            query=query,
+            text=text,
+            reranker_score=best.score,
+            relevance=model.record.calibration.support(best.score),
+            window=best.window,
+            sentences=sentence_effects(
+                model, query, text, best.window, best.score, room=room, progress=progress
+            ),
+            model=model.record.name,
+        )
+
+    def _loaded(self, *, retry: bool = True) -> RelevanceModel:
+        if self._model is not None:
+            return self._model
+        if self._failure is not None and not retry:
+            kind, message = self._failure
+            raise kind(message)
+        name = None if self._name is None else os.fspath(self._name)
+        # "verify" is a bundled model and Path("verify") a folder.
+        key = (isinstance(self._name, str), name, self._threads, self._revision, self._self_test)
+        try:
+            with _models_lock:
+                loaded = _models.get(key)
+                if loaded is None:
+                    resolved = resolve_model(
+                        self._name, task="relevance", download=self._download, revision=self._revision
+                    )
+                    loaded = RelevanceModel(resolved, threads=self._threads, self_test=self._self_test)
+                    _models[key] = loaded
+        except (ModelError, MissingExtraError) as error:
+            self._failure = type(error), str(error)  # not the error: it would hold on to the passages
+            raise
+        except OSError as error:
+            message = f"the model cannot be read: {error.strerror or error}"
+            self._failure = ModelError, message
+            raise ModelError(message) from error
+        self._model, self._failure = loaded, None
+        return loaded
+
+    def _room(self, model: RelevanceModel, query: str) -> int:
+        """Tokens that a passage may have beside the query."""
+        longest = min(self._max_length or model.pairs.max_length, model.pairs.max_length)
+        room = model.pairs.room(query) - (model.pairs.max_length - longest)
+        if room < max(longest // _LEAST_ROOM, 1):
+            raise _QueryError(
+                RankingReason.QUERY_TOO_LONG,
+                f"the query is too long: of {longest} tokens it leaves {max(room, 0)} for a passage",
+            )
+        return room
+
+
+def _check_query(query: object) -> None:
+    if not isinstance(query, str):
+        raise InputError(f"query must be a string, not {type(query).__name__}")
+
+
+def _refuse_empty(query: str) -> None:
+    if not query or query.isspace():
+        raise _QueryError(RankingReason.EMPTY_QUERY, "the query is empty")
+
+
+def _check_options(top_k: object, threshold: object, deadline_ms: object) -> None:
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, Integral) or int(top_k) < 1):
+        raise ConfigurationError(f"top_k must be a whole number of at least 1, or None, not {top_k!r}")
+    if threshold is not None and not (isinstance(threshold, Real) and 0 <= float(threshold) <= 1):
+        raise ConfigurationError(
+            f"threshold must be between 0 and 1, not {threshold!r}: it is compared with relevance, not with "
+            "the logit"
+        )
+    if deadline_ms is not None and not (isinstance(deadline_ms, Real) and float(deadline_ms) > 0):
+        raise ConfigurationError(f"deadline_ms must be a positive number, not {deadline_ms!r}")
