@@ -69,6 +69,22 @@ def test_no_break_after_a_title() -> None:
     assert texts("Dr. Adams saw the patient. She left.") == ["Dr. Adams saw the patient.", "She left."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In 2010 he wrote a weekly column for Yahoo! Brasil Music and nothing else.",
+        "He played Cadet Cpl. Scawalski in the film of that year.",
+    ],
+)
+def test_the_library_is_asked_where_no_rule_of_ours_speaks(text: str) -> None:
+    assert sentence_spans(text) == [(0, len(text))]
+
+
+def test_an_unpaired_quotation_mark_does_not_fuse_what_follows() -> None:
+    text = 'He said "no. Delgado won the vote. Salazar lost it. Hoare left. Kay wrote about it.'
+    assert len(sentence_spans(text)) == 5
+
+
 def test_no_break_inside_a_legal_reference() -> None:
     answer = "The fee is waived under Reg. 892 s. 4.4(2) of the Act. It is final."
     assert texts(answer) == ["The fee is waived under Reg. 892 s. 4.4(2) of the Act.", "It is final."]

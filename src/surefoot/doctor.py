@@ -21,6 +21,7 @@ PACKAGES = (
     "numpy",
     "onnxruntime",
     "rich",
+    "sentencex",
     "tokenizers",
     "typer",
 )

@@ -2,19 +2,25 @@
 
 The unit of work is a *run*: a paragraph, a list item, a line of a table; it never crosses a blank line.
 Every run of end punctuation is a candidate. It is settled by what stands around it (abbreviation,
-initial, enumerator, decimal, file name, quotation, citation marker) and, where that says nothing, by the
-sentence breaker in use. All lookups around a candidate are bounded, so the time is linear in the text.
+initial, enumerator, decimal, file name, quotation, citation marker). Where that says nothing, sentencex
+decides, the library that did best in the comparison of ``docs/splitters.md``. All lookups around a candidate
+are bounded, so the time is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Final
+
+from sentencex import get_sentence_boundaries
 
 from surefoot.segment.abbreviations import BEFORE_NAME, BEFORE_NUMBER, CLOCK, SAYING, STARTERS, TRAILING, WHEN
 
 __all__ = ["MARKERS", "only_markers", "split_run"]
 
 _LOOK = 64  # code points looked at on either side of a candidate
+_LIBRARY_LOOK: Final = 400  # code points before a candidate that the library reads
 _QUOTE_LOOK = 400  # code points within which an opened quotation is followed
 
 _FINAL = "。！？｡︒؟۔।॥։።፧။៕᙮꓿⁇⁈⁉‼᠃𑁇"  # end a sentence whatever follows
@@ -111,6 +117,17 @@ def _enclosing(spans: list[tuple[int, int]], at: int) -> int:
     return spans[-1][1] if spans and spans[-1][0] <= at else 0
 
 
+def _library_breaks(text: str, first: int, after: int, end: int) -> bool:
+    """Whether sentencex begins a sentence at ``after``, given the sentence before it and a few words more.
+
+    It is not shown the whole run: a quotation mark without its partner would keep it from breaking
+    anywhere behind.
+    """
+    low = max(first, after - _LIBRARY_LOOK)
+    found = get_sentence_boundaries("en", text[low : min(end, after + _LOOK)])
+    return any(_skip_space(text, low + boundary["start_index"], end) == after for boundary in found)
+
+
 def _settle(text: str, first: int, start: int, stop: int, end: int) -> int | None:
     """Where the sentence ends whose end punctuation is ``text[start:stop]``; ``None`` if it goes on."""
     tail = stop
@@ -143,6 +160,14 @@ def _ends_final(text: str, stop: int, after: int) -> bool:
 
 def _ends(text: str, first: int, start: int, stop: int, tail: int, after: int, end: int) -> bool:
     """Whether ``. ! ? …`` at ``text[start:stop]`` ends the sentence that began at ``first``."""
+
+    def library() -> bool:
+        # Markers taken into the sentence, closing and opening marks, and quotations or parentheses left
+        # open are what the library reads otherwise, on purpose.
+        if tail > start + len(run) or begin > after or word.lower() in STARTERS or _left_open(text, first, stop):
+            return True
+        return _library_breaks(text, first, after, end)
+
     run = text[start:stop].rstrip(_CLOSERS.replace("\\]", "]"))
     quoted = stop > start + len(run) and not _QUOTES.isdisjoint(text[start + len(run) : stop])
     glued = after == stop
@@ -163,13 +188,13 @@ def _ends(text: str, first: int, start: int, stop: int, tail: int, after: int, e
     if _in_open_quote(text, first, start, stop, end):
         return False
     if run == ".":
-        return tail > stop or _dot_ends(text, first, start, following, word, word_match)
+        return tail > stop or _dot_ends(text, first, start, following, word, word_match, library)
     if run[0] in ".…" and set(run) <= {".", "…"}:
         if text[start - 1 : start] in ("[", "(", '"', "“", "'", "‘"):
             return False
         before = text[max(first, start - 2) : start].rstrip()
         return bool(before) and not before.endswith((",", ";", ":")) and not following.isdigit()
-    return True
+    return library()
 
 
 def _ends_glued(text: str, first: int, start: int, stop: int, run: str, end: int) -> bool:
@@ -249,6 +274,16 @@ def _in_open_quote(text: str, first: int, start: int, stop: int, end: int) -> bo
     return after < end and text[after].islower() and text[close - 1] in ",!?"
 
 
+def _left_open(text: str, first: int, stop: int) -> bool:
+    """Whether a quotation or a parenthesis that began in the sentence is open at ``stop``."""
+    low = max(first, stop - _QUOTE_LOOK)
+    return (
+        text.count('"', low, stop) % 2 == 1
+        or text.count("“", low, stop) > text.count("”", low, stop)
+        or text.count("(", low, stop) > text.count(")", low, stop)
+    )
+
+
 def _word_before(text: str, first: int, start: int) -> str:
     """The word that the full stop at ``start`` closes, without opening brackets and marks."""
     near = text[max(first, start - _LOOK) : start]
@@ -266,7 +301,13 @@ def _abbreviated(lower: str) -> bool:
 
 
 def _dot_ends(
-    text: str, first: int, start: int, following: str, word: str, word_match: re.Match[str] | None
+    text: str,
+    first: int,
+    start: int,
+    following: str,
+    word: str,
+    word_match: re.Match[str] | None,
+    library: Callable[[], bool],
 ) -> bool:
     """Whether a single full stop at ``start`` ends the sentence, given the word that follows."""
     before = _word_before(text, first, start)
@@ -306,7 +347,7 @@ def _dot_ends(
         return starter
     # "Ph. Eur.", "Wm. Shakespeare"
     short = len(before) == 2 and before.isalpha() and before[0].isupper() and before[1].islower()
-    return starter or not short
+    return starter or (not short and library())
 
 
 def _is_enumerator(text: str, first: int, start: int, before: str) -> bool:
