@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from surefoot.endpoints.budget import Budget
 from surefoot.endpoints.calls import Caller, Ledger, Limits, check_deadline, parse_json, printable
-from surefoot.endpoints.http import Address, HttpClient, Outcome, read_key
+from surefoot.endpoints.completion import read_completion
+from surefoot.endpoints.features import Features
+from surefoot.endpoints.http import Address, HttpClient, read_key
 from surefoot.endpoints.loop import run, run_sync
-from surefoot.endpoints.records import ChatReply, Message, TokenLogprob
+from surefoot.endpoints.records import ChatReply, Message
 from surefoot.errors import ConfigurationError, EndpointReplyError, InputError
 
-__all__ = ["ChatEndpoint", "check_messages"]
+__all__ = ["ChatEndpoint", "check_messages", "token_bound"]
 
 _DEFAULT_URL: Final = "https://api.openai.com/v1"
 _MESSAGE_TOKENS: Final = 16
 """Tokens that a chat template puts around one message, from above."""
 
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
-_SCHEMA_STYLES: Final = ("json_schema", "json_object", None)
-"""Ways to ask for a schema, best first: OpenAI's; that of llama-cpp-python and others; none."""
 
 
 class ChatEndpoint:
@@ -106,11 +105,9 @@ class ChatEndpoint:
         self._caller = Caller(http, limits)
         self._temperature = temperature
         self._seed = seed
-        self._schema_style = 0
+        self._features = Features()
         self._schema_seen = False
-        self._logprobs: bool | None = None
-        self._limit_name = "max_tokens"
-        self._unwanted: frozenset[str] = frozenset()
+        self._logprobs_seen: bool | None = None
 
     def __repr__(self) -> str:
         return f"ChatEndpoint({self.model!r}, host={self._caller.http.host!r})"
@@ -123,14 +120,14 @@ class ChatEndpoint:
     @property
     def supports_schema(self) -> bool | None:
         """Whether the server accepts a schema; ``None`` until a call has shown it."""
-        if _SCHEMA_STYLES[self._schema_style] is None:
+        if self._features.schema is None:
             return False
         return True if self._schema_seen else None
 
     @property
     def supports_logprobs(self) -> bool | None:
         """Whether the server returns log probabilities; ``None`` until a call has shown it."""
-        return self._logprobs
+        return self._logprobs_seen if self._features.logprobs else False
 
     async def complete(
         self,
@@ -209,12 +206,19 @@ class ChatEndpoint:
         tokens = token_bound([message["content"] for message in messages])
         if schema is not None:
             tokens += token_bound([str(schema)])
-        asked = _Asked(self, schema is not None, logprobs)
+        features = self._features
         async with self._caller.slot(deadline):
             while True:
+                body = {"model": self.model, "messages": messages} | features.body(
+                    max_tokens=max_tokens,
+                    schema=schema,
+                    logprobs=logprobs,
+                    temperature=self._temperature,
+                    seed=self._seed,
+                )
                 outcome = await self._caller.send(
                     "/chat/completions",
-                    self._body(messages, max_tokens, schema, asked),
+                    body,
                     input_tokens=tokens,
                     output_tokens=max_tokens,
                     deadline=deadline,
@@ -222,83 +226,30 @@ class ChatEndpoint:
                 )
                 if 200 <= (outcome.status or 0) < 300:
                     break
-                # Each round takes one feature away, so there are at most as many as there are features.
-                if outcome.status not in {400, 422} or not asked.without(outcome):
+                less = None
+                if outcome.status in {400, 422}:
+                    less = features.without(outcome.body[:8192].decode("utf-8", "replace"), body)
+                if less is None:
                     raise self._caller.rejected(outcome, ledger)
+                features = less
         problem = None
         try:
-            reply = _reply(parse_json(outcome.body), self.model, ledger)
+            reply = read_completion(parse_json(outcome.body), model=self.model, usage=ledger.total())
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             problem = str(error) if type(error) is ValueError else "not of the shape of a chat completion"
         if problem is not None:
             clean = self._caller.http.redactor.clean(problem)
             raise self._caller.error(EndpointReplyError, f"invalid reply: {clean}", ledger)
-        self._learn(asked, reply)
+        # Only now: a request is rejected for other reasons too, and then less of it does not help.
+        self._learn(features, body, reply)
         return reply
 
-    def _body(
-        self, messages: list[dict[str, str]], max_tokens: int, schema: Mapping[str, Any] | None, asked: _Asked
-    ) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "messages": messages, asked.limit_name: max_tokens}
-        if self._temperature is not None and "temperature" not in asked.unwanted:
-            body["temperature"] = self._temperature
-        if self._seed is not None and "seed" not in asked.unwanted:
-            body["seed"] = self._seed
-        style = _SCHEMA_STYLES[asked.style]
-        if schema is not None and style == "json_schema":
-            described = {"name": "reply", "schema": dict(schema), "strict": True}
-            body["response_format"] = {"type": style, "json_schema": described}
-        elif schema is not None and style == "json_object":
-            body["response_format"] = {"type": style, "schema": dict(schema)}
-        if asked.logprobs:
-            body |= {"logprobs": True, "top_logprobs": 5}
-        return body
-
-    def _learn(self, asked: _Asked, reply: ChatReply) -> None:
-        """Remember what the server accepted: only after a success, because other things are rejected too."""
-        if asked.has_schema:
-            self._schema_style, self._schema_seen = asked.style, True
-        if asked.wants_logprobs:
-            self._logprobs = asked.logprobs and reply.logprobs is not None
-        self._limit_name, self._unwanted = asked.limit_name, asked.unwanted
-
-
-class _Asked:
-    """The features that one call asks for, taken away one by one while the server rejects them."""
-
-    def __init__(self, endpoint: ChatEndpoint, schema: bool, logprobs: bool) -> None:
-        self.has_schema = schema
-        self.wants_logprobs = logprobs
-        self.style = endpoint._schema_style
-        self.logprobs = logprobs and endpoint._logprobs is not False
-        self.limit_name = endpoint._limit_name
-        self.unwanted = endpoint._unwanted
-
-    def without(self, outcome: Outcome) -> bool:
-        """Take away what the server complains about; ``False`` where there is nothing left to take."""
-        text = outcome.body[:8192].decode("utf-8", "replace").lower()
-        if "content_filter" in text:
-            return False
-        schema = self.has_schema and _SCHEMA_STYLES[self.style] is not None
-        if self.logprobs and "logprobs" in text:
-            self.logprobs = False
-        elif schema and any(
-            word in text for word in ("response_format", "json_schema", "json_object", "schema")
-        ):
-            self.style += 1
-        elif self.limit_name == "max_tokens" and "max_completion_tokens" in text:
-            self.limit_name = "max_completion_tokens"
-        elif "temperature" in text and "temperature" not in self.unwanted:
-            self.unwanted |= {"temperature"}
-        elif "seed" in text and "seed" not in self.unwanted:
-            self.unwanted |= {"seed"}
-        elif self.logprobs:
-            self.logprobs = False
-        elif schema:
-            self.style += 1
-        else:
-            return False
-        return True
+    def _learn(self, features: Features, sent: Mapping[str, Any], reply: ChatReply) -> None:
+        """Remember what the server accepted, and whether it delivers what it accepts."""
+        self._schema_seen |= "response_format" in sent
+        if "logprobs" in sent:
+            self._logprobs_seen = reply.logprobs is not None
+        self._features = features
 
 
 def check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
@@ -323,59 +274,3 @@ def check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
 def token_bound(texts: Sequence[str]) -> int:
     """The most tokens that a byte-level tokenizer can make of ``texts``: one for each byte of UTF-8."""
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
-
-
-def _reply(parsed: Any, model: str, ledger: Ledger) -> ChatReply:
-    """Read a chat completion; raises ValueError, TypeError, KeyError or AttributeError where it is none."""
-    if "choices" not in parsed and parsed.get("error"):
-        raise ValueError("an error with a status of success")
-    if not isinstance(parsed["choices"], list) or not parsed["choices"]:
-        raise ValueError("no choices")
-    choice = parsed["choices"][0]
-    message = choice["message"]
-    content, refusal, finish = message.get("content"), message.get("refusal"), choice.get("finish_reason")
-    if isinstance(content, list):
-        content = "".join(part["text"] for part in content if part.get("type") in {"text", "output_text"})
-    if refusal is not None and not isinstance(refusal, str):
-        raise ValueError("a refusal that is no text")
-    if not refusal and finish == "content_filter":
-        refusal = "content_filter"
-    if content is None and (refusal or finish == "length"):
-        content = ""  # nothing was written: it refused, or used up its tokens with thinking
-    if not isinstance(content, str):
-        raise ValueError("no content")
-    named = parsed.get("model")
-    return ChatReply(
-        text=printable(content),
-        model=printable(named) if isinstance(named, str) and named else model,
-        usage=ledger.total(),
-        finish_reason=finish if isinstance(finish, str) else None,
-        refusal=printable(refusal) if refusal else None,
-        logprobs=_logprobs(choice.get("logprobs")),
-    )
-
-
-def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
-    """The log probabilities of a choice; ``None`` where they are missing or not of that kind."""
-    try:
-        tokens = []
-        for entry in value["content"]:
-            top = tuple(
-                (_text(one["token"]), _log(one["logprob"])) for one in entry.get("top_logprobs") or ()
-            )
-            tokens.append(TokenLogprob(_text(entry["token"]), _log(entry["logprob"]), top))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return tuple(tokens) or None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return printable(value)
-
-
-def _log(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value > 1e-3:
-        raise ValueError("no logarithm of a probability")
-    return min(0.0, float(value))

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from surefoot.errors import ConfigurationError
 
-__all__ = ["Slots", "in_thread", "run", "run_sync"]
+__all__ = ["Slots", "close_later", "in_thread", "run", "run_sync"]
 
 T = TypeVar("T")
 
@@ -35,6 +35,9 @@ class _Background:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._running())
 
+    def is_current_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
@@ -45,9 +48,6 @@ class _Background:
                 self._thread.start()
             return self._loop
 
-    def is_current_thread(self) -> bool:
-        return threading.current_thread() is self._thread
-
     def stop(self) -> None:
         """End the loop at the end of the program, so that nothing runs in a half-dismantled one."""
         with self._lock:
@@ -57,9 +57,12 @@ class _Background:
 
         async def wind_up() -> None:
             tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            if tasks:  # connections being closed; calls that nobody waits for are not waited for either
+                _, tasks = await asyncio.wait(tasks, timeout=0.3)
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=0.5) if tasks else None
+            if tasks:
+                await asyncio.wait(tasks, timeout=0.3)
             loop.stop()
 
         asyncio.run_coroutine_threadsafe(wind_up(), loop)
@@ -69,17 +72,37 @@ class _Background:
 
 
 _background = _Background()
+_of_the_parent: list[object] = []
 
 
-def _forget() -> None:
-    # Threads do not survive a fork, and a lock may have been held by one: the child starts afresh.
+def _start_afresh() -> None:
+    # Threads do not survive a fork, and a lock may have been held by one. The parent's loop is kept out
+    # of the garbage collection: cleaning it up would take the parent's sockets out of the shared epoll.
     global _background
+    _of_the_parent.append(_background)
     _background = _Background()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_start_afresh)
 atexit.register(lambda: _background.stop())
+
+
+def close_later(resource: Any, owner: int) -> None:
+    """Close something that belongs to the shared loop, without waiting.
+
+    Args:
+        resource: has a coroutine function ``close``.
+        owner: id of the process that opened it; in another one it is left alone.
+    """
+    if owner != os.getpid():
+        _of_the_parent.append(resource)
+        return
+    coroutine = resource.close()
+    try:
+        _background.submit(coroutine)
+    except RuntimeError:  # the program ends, and no thread can be started any more
+        coroutine.close()
 
 
 async def run(coroutine: Coroutine[Any, Any, T]) -> T:
