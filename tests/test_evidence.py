@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import pairwise
 
@@ -52,7 +53,7 @@ def test_any_text_has_exact_offsets(texts: list[str], claim: str) -> None:
     index = index_of(*texts)
     for item in index.rank(claim, limit=20):
         sentence = item.sentence
-        assert texts[sentence.source][sentence.start : sentence.end] == sentence.text
+        assert texts[sentence.source][sentence.start : sentence.end] == index.shown(sentence) != ""
         assert 0.0 <= item.overlap <= 1.0
 
 
@@ -211,3 +212,44 @@ def test_windows_can_be_limited_to_some_sources() -> None:
 def test_marks_do_not_count_as_words_of_a_verbatim_claim() -> None:
     index = index_of("Fees, taxes, tips: none. Something else stands here as well.")
     assert index.verbatim("Fees, taxes, tips: none.", index.rank("Fees, taxes, tips: none.", limit=3)) is None
+
+
+def test_the_model_reads_no_markup_and_the_reader_sees_the_source() -> None:
+    text = "> The **fee** is paid\n> within [five days](https://example.org/a).<!-- draft -->"
+    index = index_of(text)
+    sentence = index.rank("The fee is paid within five days.", limit=1)[0].sentence
+    assert sentence.text == "The fee is paid within five days."
+    assert index.shown(sentence) in text
+    assert index.shown(sentence).startswith("The **fee** is paid")
+
+
+def test_records_are_read_with_their_keys() -> None:
+    text = '{"name": "Opal", "attributes": {"OutdoorSeating": true, "WiFi": "free"}}'
+    index = index_of(text)
+    sentence = index.rank("It has outdoor seating.", limit=1)[0].sentence
+    assert sentence.text == "attributes Outdoor Seating: yes."
+    assert index.shown(sentence) == '"OutdoorSeating": true'
+
+
+def test_records_are_found_among_many() -> None:
+    rows = [{"city": f"Town {n}", "OutdoorSeating": n == 77, "stars": n / 20} for n in range(400)]
+    index = index_of(json.dumps(rows))
+    best = index.rank("Town 77 is a city with outdoor seating.", limit=3)
+    assert "city: Town 77." in {item.sentence.text for item in best}
+
+
+def test_table_rows_are_read_with_their_header() -> None:
+    table = "| Plan | Monthly price |\n|---|---:|\n| Basic | 5 euros |\n| Pro | 9 euros |\n"
+    index = index_of("Our plans:\n\n" + table)
+    sentence = index.rank("The monthly price of the Pro plan is 9 euros.", limit=1)[0].sentence
+    assert sentence.text == "Plan: Pro; Monthly price: 9 euros."
+    assert index.shown(sentence) == "Pro | 9 euros"
+
+
+def test_a_long_value_is_read_in_pieces_within_its_span() -> None:
+    words = " ".join(f"word{n}" for n in range(400))
+    text = json.dumps({"note\u00e9": words})
+    index = index_of(text)
+    found = index.rank("word390 word391 word392", limit=1)[0].sentence
+    assert "word391" in found.text
+    assert "word391" in index.shown(found)

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from surefoot.lexicon import Lexicon, Tokens
 from surefoot.runtime import TextEncoder
 from surefoot.schema import Source
-from surefoot.segment import sentence_spans
+from surefoot.segment import plain_text, sentence_spans
+from surefoot.structured import Reading, read_json, read_tables
 
 __all__ = ["EvidenceIndex", "Premise", "Ranked", "Sentence"]
 
@@ -37,7 +38,10 @@ _WORD: Final = re.compile(r"[a-z0-9]{2,40}|[^\W\d_a-z]", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence (or a piece of a long one) of a source: ``source.text[start:end]``."""
+    """A sentence (or a piece of a long one) of a source: ``source.text[start:end]``.
+
+    ``text`` is what the model reads: the same without markup, or what a record or table row says in words.
+    """
 
     source: int
     start: int
@@ -80,6 +84,10 @@ class _Block:
     source: int
     start: int
     end: int
+    text: str
+    """What is searched: the text of the block, or what its records say."""
+    readings: tuple[Reading, ...] = ()
+    """The values of a block of records; empty for running text."""
 
 
 class EvidenceIndex:
@@ -101,6 +109,7 @@ class EvidenceIndex:
         self._postings: dict[str, npt.NDArray[np.int64]] | None = None
         self._text_rank: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._sentences: dict[int, tuple[Sentence, ...]] = {}
+        self._tables: dict[int, dict[int, Reading]] = {}
         self._claims: dict[str, Tokens] = {}
 
     def rank(self, claim: str, *, limit: int, only: Collection[str] | None = None) -> list[Ranked]:
@@ -117,7 +126,7 @@ class EvidenceIndex:
         seen: set[str] = set()
         ranked: list[Ranked] = []
         # By text, so that of two sources with the same sentence the same one wins in any order of sources.
-        for block in sorted(blocks, key=lambda index: self._text(self._blocks[index])):
+        for block in sorted(blocks, key=lambda index: self._blocks[index].text):
             for sentence in self._sentences[block]:
                 if sentence.text in seen:  # the same passage retrieved twice is one piece of evidence
                     continue
@@ -198,6 +207,10 @@ class EvidenceIndex:
             return None
         return next((item for item in ranked if _plain_words(item.sentence.text) == words), None)
 
+    def shown(self, sentence: Sentence) -> str:
+        """The sentence as it stands in its source."""
+        return self.sources[sentence.source].text[sentence.start : sentence.end]
+
     def _claim_tokens(self, claim: str) -> Tokens:
         tokens = self._claims.get(claim)
         if tokens is None:
@@ -233,7 +246,7 @@ class EvidenceIndex:
 
     def _read_blocks(self) -> tuple[dict[str, npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
         """Which blocks hold a word, and the rank of each block's text among all; equal texts rank equal."""
-        texts = [self._text(block) for block in self._blocks]
+        texts = [block.text for block in self._blocks]
         postings: dict[str, list[int]] = {}
         for index, text in enumerate(texts):
             for word in _coarse_words(text):
@@ -251,41 +264,47 @@ class EvidenceIndex:
             if only is None or self.sources[block.source].id in only
         ]
 
-    def _text(self, block: _Block) -> str:
-        return self.sources[block.source].text[block.start : block.end]
-
     def _split(self, blocks: Sequence[int]) -> None:
         missing = [index for index in blocks if index not in self._sentences]
-        spans: list[tuple[int, int, int]] = []
-        for index in missing:
-            block = self._blocks[index]
-            spans.extend(
-                (index, block.start + start, block.start + end)
-                for start, end in sentence_spans(self._text(block))
-            )
-        texts = [self.sources[self._blocks[index].source].text[start:end] for index, start, end in spans]
+        found = [(index, reading) for index in missing for reading in self._readings(index)]
         grouped: dict[int, list[Sentence]] = {index: [] for index in missing}
-        for (index, start, _), text, tokens in zip(spans, texts, self._lexicon.tokens(texts), strict=True):
-            source = self._blocks[index].source
-            for piece_start, piece_end, piece_tokens in self._pieces(text, tokens):
-                home = grouped[index]
-                piece = text[piece_start:piece_end]
-                home.append(
-                    Sentence(
-                        source, start + piece_start, start + piece_end, piece, piece_tokens, len(home), index
-                    )
-                )
+        tokens = self._lexicon.tokens([reading.text for _, reading in found])
+        for (index, reading), counted in zip(found, tokens, strict=True):
+            home = grouped[index]
+            for piece, piece_tokens in self._pieces(reading, self._blocks[index].source, counted):
+                place = (self._blocks[index].source, piece.start, piece.end)
+                home.append(Sentence(*place, piece.text, piece_tokens, len(home), index))
         self._sentences.update({index: tuple(sentences) for index, sentences in grouped.items()})
 
-    def _pieces(self, text: str, tokens: Tokens) -> list[tuple[int, int, Tokens]]:
+    def _readings(self, index: int) -> Iterator[Reading]:
+        """What the sentences of a block say, and where."""
+        block = self._blocks[index]
+        if block.readings:
+            yield from block.readings
+            return
+        rows: dict[int, Reading] = {}
+        if "|" in block.text:
+            if block.source not in self._tables:
+                self._tables[block.source] = read_tables(self.sources[block.source].text)
+            rows = self._tables[block.source]
+        for start, end in sentence_spans(block.text):
+            row = rows.get(block.start + start)
+            said = plain_text(block.text[start:end] if row is None else row.text)
+            if said:
+                yield Reading(block.start + start, block.start + end, said)
+
+    def _pieces(self, reading: Reading, source: int, tokens: Tokens) -> list[tuple[Reading, Tokens]]:
+        """A reading that is too long in overlapping pieces, each with its own span where it has one."""
         if tokens.count <= 2 * _SENTENCE_TOKENS:
-            return [(0, len(text), tokens)]
-        bounds = []
+            return [(reading, tokens)]
+        literal = self.sources[source].text.startswith(reading.text, reading.start)
+        pieces: list[Reading] = []
         for first in range(0, tokens.count - _SENTENCE_TOKENS // 2, _SENTENCE_TOKENS // 2):
             last = min(first + _SENTENCE_TOKENS, tokens.count) - 1
-            bounds.append((tokens.offsets[first][0], tokens.offsets[last][1]))
-        read = self._lexicon.tokens([text[start:end] for start, end in bounds])
-        return [(start, end, piece) for (start, end), piece in zip(bounds, read, strict=True)]
+            begin, end = tokens.offsets[first][0], tokens.offsets[last][1]
+            span = (reading.start + begin, reading.start + end) if literal else (reading.start, reading.end)
+            pieces.append(Reading(*span, reading.text[begin:end]))
+        return list(zip(pieces, self._lexicon.tokens([piece.text for piece in pieces]), strict=True))
 
 
 def _premise(parts: Sequence[Ranked]) -> Premise:
@@ -295,7 +314,9 @@ def _premise(parts: Sequence[Ranked]) -> Premise:
         key = (-part.rank_score, part.sentence.text)
         source = part.sentence.source
         best[source] = min(best.get(source, key), key)
-    ordered = sorted(parts, key=lambda part: (best[part.sentence.source], part.sentence.start))
+    ordered = sorted(
+        parts, key=lambda part: (best[part.sentence.source], part.sentence.start, part.sentence.order)
+    )
     return Premise(" ".join(part.sentence.text for part in ordered), tuple(ordered))
 
 
@@ -309,7 +330,10 @@ def _plain_words(text: str) -> list[str]:
 
 
 def _blocks(source: int, text: str) -> list[_Block]:
-    """Cut a text at line breaks, else after a full stop, else at a space, into blocks of bounded size."""
+    """Cut a text into blocks of bounded size: records between values, prose where it pauses."""
+    records = read_json(text)
+    if records is not None:
+        return _record_blocks(source, records)
     blocks: list[_Block] = []
     start, size = 0, len(text)
     while start < size:
@@ -321,7 +345,28 @@ def _blocks(source: int, text: str) -> list[_Block]:
                 if cut >= 0:
                     end = cut + len(separator)
                     break
-        if not text[start:end].isspace():
-            blocks.append(_Block(source, start, end))
+        piece = text[start:end]
+        if not piece.isspace():
+            blocks.append(_Block(source, start, end, piece))
         start = end
     return blocks
+
+
+def _record_blocks(source: int, records: Sequence[Reading]) -> list[_Block]:
+    blocks: list[_Block] = []
+    held: list[Reading] = []
+    size = 0
+    for reading in records:
+        if held and size + len(reading.text) > _BLOCK_CHARACTERS:
+            blocks.append(_record_block(source, held))
+            held, size = [], 0
+        held.append(reading)
+        size += len(reading.text)
+    if held:
+        blocks.append(_record_block(source, held))
+    return blocks
+
+
+def _record_block(source: int, held: Sequence[Reading]) -> _Block:
+    text = " ".join(reading.text for reading in held)
+    return _Block(source, held[0].start, held[-1].end, text, tuple(held))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -23,8 +24,8 @@ def coerce_sources(sources: Iterable[SourceLike]) -> tuple[tuple[Source, ...], b
 
     Args:
         sources: strings, mappings (``text``, optional ``id``, ``title``, ``metadata``; other keys go to the
-            metadata), records, or ``None`` for a source that could not be had. Ids default to the
-            1-based position.
+            metadata; a record or list as ``text`` is taken as JSON), records, or ``None`` for a source that
+            could not be had. Ids default to the 1-based position.
 
     Returns:
         The records, and whether an id occurred twice (the second ``"a"`` is then called ``"a#2"``).
@@ -69,14 +70,24 @@ def _coerce(index: int, item: object) -> Source:
     )
 
 
+def _body(index: int, name: str, value: object) -> str:
+    """The text of a field; a record or list in it becomes JSON, which is read value by value."""
+    if isinstance(value, (Mapping, list)):
+        try:
+            return json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"sources[{index}].{name} cannot be written as JSON: {error}") from error
+    if not isinstance(value, str):
+        raise InputError(f"sources[{index}].{name} must be a string, not {type(value).__name__}")
+    return value
+
+
 def _from_mapping(index: int, item: Mapping[str, Any]) -> Source:
     found = [name for name in TEXT_FIELDS if item.get(name) is not None]
     if not found and not any(name in item for name in TEXT_FIELDS):
         raise InputError(f"sources[{index}] has no text: one of {', '.join(TEXT_FIELDS)} is needed")
-    for name in found:
-        if not isinstance(item[name], str):
-            raise InputError(f"sources[{index}].{name} must be a string, not {type(item[name]).__name__}")
-    text = next((item[name] for name in found if item[name].strip()), "")
+    bodies = [_body(index, name, item[name]) for name in found]
+    text = next((body for body in bodies if body.strip()), "")
     identifier: object = next(
         (item[name] for name in _ID_FIELDS if item.get(name) is not None), str(index + 1)
     )

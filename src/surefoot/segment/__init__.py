@@ -7,9 +7,11 @@ from surefoot.segment.answer import (
     segment_answer,
     sentence_spans,
 )
+from surefoot.segment.plain import plain_text
 
 __all__ = [
     "Segment",
+    "plain_text",
     "segment_answer",
     "sentence_spans",
 ]

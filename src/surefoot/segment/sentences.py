@@ -164,7 +164,12 @@ def _ends(text: str, first: int, start: int, stop: int, tail: int, after: int, e
     def library() -> bool:
         # Markers taken into the sentence, closing and opening marks, and quotations or parentheses left
         # open are what the library reads otherwise, on purpose.
-        if tail > start + len(run) or begin > after or word.lower() in STARTERS or _left_open(text, first, stop):
+        if (
+            tail > start + len(run)
+            or begin > after
+            or word.lower() in STARTERS
+            or _left_open(text, first, stop)
+        ):
             return True
         return _library_breaks(text, first, after, end)
 

@@ -230,7 +230,7 @@ class ClaimChecker:
                 source_id=self._index.sources[part.sentence.source].id,
                 start=part.sentence.start,
                 end=part.sentence.end,
-                text=part.sentence.text,
+                text=self._index.shown(part.sentence),
                 relevance=part.overlap,
                 entailment=scored.score.entailment,
                 neutral=scored.score.neutral,

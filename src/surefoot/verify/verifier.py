@@ -7,7 +7,6 @@ check the claims, judge the citations, sum up.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -38,7 +37,7 @@ from surefoot.schema import (
     TruthfulnessReport,
     Verdict,
 )
-from surefoot.segment import Segment, segment_answer
+from surefoot.segment import Segment, plain_text, segment_answer
 from surefoot.sources import SourceLike, coerce_sources
 from surefoot.verify.check import ALL_STEPS, ClaimChecker, Outcome
 from surefoot.verify.summary import summarise
@@ -51,11 +50,6 @@ ABLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     f"without {step}": {"steps": ALL_STEPS - {step}} for step in sorted(ALL_STEPS)
 }
 """Options that switch off one step each, for measuring what it does."""
-
-_EMPHASIS: Final = re.compile(r"\*{1,3}|__|~~|`{1,3}")
-_LINK: Final = re.compile(r"!?\[([^\[\]\n]{0,300})\]\([^()\s]{1,600}\)")
-_CELLS: Final = re.compile(r"[^\S\n]*\|[^\S\n]*")
-_BREAK: Final = re.compile(r"\s+")
 
 _models: dict[tuple[str | None, int | None, str | None], NliModel] = {}
 _models_lock = threading.Lock()
@@ -201,7 +195,7 @@ class Verifier:
         else:
             checker = self._checker(records, exhaustive=exhaustive)
             model_name = self._loaded.record.name
-            shown = [_plain(strip_markers(text, s.start, s.end, markers)) for s in segments]
+            shown = [plain_text(strip_markers(text, s.start, s.end, markers)) for s in segments]
             outcomes = self._outcomes(checker, segments, shown, progress)
             claims = tuple(
                 _claim(text, segment, outcome, [c for m in own for c in per_marker[m]])
@@ -246,7 +240,10 @@ class Verifier:
         if not any(source.text.strip() for source in records):
             return tuple(_claim(text, part, None, []) for text, part in zip(claims, segments, strict=True))
         outcomes = self._outcomes(
-            self._checker(records, exhaustive=exhaustive), segments, [_plain(text) for text in claims], None
+            self._checker(records, exhaustive=exhaustive),
+            segments,
+            [plain_text(text) for text in claims],
+            None,
         )
         return tuple(
             _claim(text, segment, outcome, [])
@@ -310,14 +307,6 @@ def _text(name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InputError(f"{name} must be a string or None, not {type(value).__name__}")
     return value
-
-
-def _plain(text: str) -> str:
-    """What the model reads: no emphasis, link targets, cell borders or line breaks."""
-    text = _LINK.sub(r"\1", text)
-    text = _EMPHASIS.sub("", text)
-    text = _CELLS.sub(", ", text)
-    return _BREAK.sub(" ", text).strip()
 
 
 def _by_marker(markers: Sequence[Marker], citations: Sequence[Citation]) -> list[list[Citation]]:
