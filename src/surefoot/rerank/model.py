@@ -26,9 +26,9 @@ _NEGATIVE: Final = {
 }
 
 _SELF_TEST: Final = (
-    ("when does the library open", "The library opens at nine in the morning."),
+    ("when does the library open", "The library opens at nine."),
     ("how tall is mount everest", "Mount Everest is 8,849 metres tall."),
-    ("side effects of aspirin", "Side effects of aspirin include stomach bleeding and nausea."),
+    ("what is aspirin used for", "Aspirin is used for pain."),
 )
 """Each query is answered by its own passage and by no other."""
 

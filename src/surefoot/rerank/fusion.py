@@ -1,0 +1,51 @@
+"""What the order of a reranker is made of when its logit is joined with cheaper signals.
+
+A small cross-encoder knows less about the topic of a text than the bi-encoder it started from, and neither
+weighs rare words as BM25 does (Robertson & Zaragoza 2009). Their weighted sum, with weights fitted on training
+collections, ranks better than each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["lexical_shares"]
+
+_K1 = 1.5
+_B = 0.75
+
+
+def lexical_shares(
+    query: npt.NDArray[np.int64], passages: Sequence[npt.NDArray[np.int64]], idf: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """BM25 of the passages of one list, as a share of what a passage full of the query's tokens would get.
+
+    No corpus is needed: ``idf`` is a fixed table, and the mean length is that of the list.
+
+    Args:
+        query: token ids of the query in order, without special tokens.
+        passages: token ids of each passage, likewise.
+        idf: weight of every token of the vocabulary; 1 is taken off (the table is ``1 + ln((n + 1) / (df + 1))``),
+            so that words which occur everywhere count nothing.
+
+    Returns:
+        One number in [0, 1) per passage; 0 where the query has no token of any weight.
+    """
+    tokens = np.unique(query)
+    weights = np.maximum(idf[tokens] - 1.0, 0.0)
+    total = float(weights.sum())
+    shares = np.zeros(len(passages), np.float64)
+    if total <= 0 or not passages:
+        return shares
+    mean = max(sum(len(ids) for ids in passages) / len(passages), 1.0)
+    for row, ids in enumerate(passages):
+        wanted = ids[np.isin(ids, tokens)]
+        if not len(wanted):
+            continue
+        found, counts = np.unique(wanted, return_counts=True)
+        saturated = counts / (counts + _K1 * (1 - _B + _B * len(ids) / mean))
+        shares[row] = float((weights[np.searchsorted(tokens, found)] * saturated).sum()) / total
+    return shares
