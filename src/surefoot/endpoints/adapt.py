@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from surefoot.endpoints.calls import check_deadline, printable
+from surefoot.endpoints.calls import check_deadline, printable, time_left
 from surefoot.endpoints.chat import ChatEndpoint, check_messages
 from surefoot.endpoints.loop import Slots, in_thread, run_sync
 from surefoot.endpoints.records import ChatLike, ChatReply, Message, Usage
@@ -154,44 +154,67 @@ class _Called:
         failure: EndpointError | None = None
         value: Any = None
         try:
-            async with asyncio.timeout(None if deadline is None else deadline - started):
+            async with asyncio.timeout(time_left(deadline)):
+                await asyncio.sleep(0)  # a deadline that is over already takes effect here
                 await self._slots.acquire()
-                # From here on the slot belongs to the work, which may outlive this coroutine.
-                work = self._start(self._shape(messages), asynchronous=asynchronous)
-                async with asyncio.timeout(self._timeout):
-                    value = await work
+            left = time_left(deadline)
+            value = await self._result(
+                self._start(self._shape(messages), asynchronous=asynchronous),
+                self._timeout if left is None else min(self._timeout, left),
+            )
         except TimeoutError:
             failure = EndpointTimeoutError(f"{self.model}: no reply in time")
-        except EndpointError:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever the caller's function raises
             failure = EndpointUnavailableError(f"{self.model}: the model raised {type(error).__name__}")
-        usage = Usage(calls=1, seconds=time.monotonic() - started)
+        usage = Usage(calls=1, seconds=time.monotonic() - started) + _usage_of(value)
         text = _text_of(value)
-        if failure is None and (text is None or len(text) > _MAX_CHARACTERS):
-            failure = EndpointReplyError(f"{self.model}: the model returned no text, or too much of it")
-        if failure is not None or text is None:  # outside of the handlers: nothing is chained
-            failure = failure or EndpointReplyError(f"{self.model}: no text")
+        if failure is None and text is None:
+            failure = EndpointReplyError(f"{self.model}: the model returned no text")
+        if failure is None and text is not None and len(text) > _MAX_CHARACTERS:
+            failure = EndpointReplyError(f"{self.model}: more than {_MAX_CHARACTERS} characters")
+        if failure is not None:  # raised outside of the handlers, so that nothing is chained to it
             failure.usage = usage
             raise failure
-        return ChatReply(text=printable(text), model=self.model, usage=usage)
+        return ChatReply(text=printable(text or ""), model=self.model, usage=usage)
 
-    def _start(self, argument: Any, *, asynchronous: bool) -> Awaitable[Any]:
+    def _start(self, argument: Any, *, asynchronous: bool) -> asyncio.Future[Any]:
+        """Start the work, which holds the slot until it ends, even if nobody waits for it any more."""
+        work: asyncio.Future[Any]
         if asynchronous and self._acall is not None:
-            task = asyncio.ensure_future(_awaited(self._acall, argument))
-            task.add_done_callback(lambda _: self._slots.release())
-            return task
-        call = self._call
-        if call is None:
-            self._slots.release()
-            raise ConfigurationError(f"{self.model} can only be awaited")
-        future = in_thread(lambda: call(argument))
-        future.add_done_callback(lambda _: self._slots.release())
-        return asyncio.wrap_future(future)
+            work = asyncio.ensure_future(_awaited(self._acall, argument))
+            work.add_done_callback(lambda _: self._slots.release())
+        else:
+            call: Any = self._call
+            thread = in_thread(lambda: call(argument))
+            thread.add_done_callback(lambda _: self._slots.release())
+            work = asyncio.wrap_future(thread)
+        # Looked at even if it ends too late, or asyncio would complain about an exception nobody saw.
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return work
+
+    async def _result(self, work: asyncio.Future[Any], timeout: float) -> Any:
+        # asyncio.timeout would wait for the end of a task that ignores being cancelled.
+        try:
+            done, _ = await asyncio.wait({work}, timeout=max(0.0, timeout))
+        finally:
+            work.cancel()
+        if not done:
+            raise TimeoutError
+        value = work.result()
+        if inspect.isawaitable(value):  # a plain function that hands out a coroutine
+            return await self._result(asyncio.ensure_future(_finish(value)), timeout)
+        return value
 
 
 async def _awaited(function: Callable[[Any], Awaitable[Any]], argument: Any) -> Any:
-    return await function(argument)
+    return await _finish(function(argument))
+
+
+async def _finish(value: Awaitable[Any]) -> Any:
+    try:
+        return await value
+    except SystemExit as error:  # would end the event loop, and with it the calls of everybody else
+        raise RuntimeError("SystemExit") from error
 
 
 def _takes_text(function: Callable[..., Any]) -> bool:
@@ -224,6 +247,16 @@ def _text_of(value: Any) -> str | None:
         parts = [part if isinstance(part, str) else _block(part) for part in content]
         return "".join(parts) if content else None
     return None
+
+
+def _usage_of(value: Any) -> Usage:
+    """The tokens that a LangChain message tells."""
+    told = getattr(value, "usage_metadata", None)
+    counts = [told.get(name) for name in ("input_tokens", "output_tokens")] if isinstance(told, dict) else []
+    whole = [
+        count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count >= 0
+    ]
+    return Usage(input_tokens=whole[0], output_tokens=whole[1]) if len(whole) == 2 else Usage()
 
 
 def _block(part: Any) -> str:

@@ -6,8 +6,10 @@ remainder. So each reserves the most that it can use before it is sent, and give
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from surefoot.endpoints.records import Usage
@@ -52,6 +54,7 @@ class Budget:
         self._lock = threading.Lock()
         self._spent = Usage()
         self._reserved: dict[int, Reservation] = {}
+        self._waiting: list[Future[None]] = []
 
     def __repr__(self) -> str:
         return f"Budget(tokens={self.tokens}, cost={self.cost}, calls={self.calls}, spent={self.spent})"
@@ -79,33 +82,61 @@ class Budget:
             BudgetExceededError: it does not fit into what is left; nothing is set aside.
             ConfigurationError: the budget limits the cost, and the endpoint has no prices.
         """
-        if self.cost is not None and cost is None:
-            raise ConfigurationError(
-                "a budget with a cost needs an endpoint with input_price and output_price"
-            )
-        reservation = Reservation(tokens, cost)
         with self._lock:
-            lack = self._lack(reservation)
-            if lack is not None:
-                raise BudgetExceededError(f"not sent, the budget does not cover it: {lack}")
-            self._reserved[id(reservation)] = reservation
-        return reservation
+            return self._take(Reservation(tokens, cost))
+
+    async def acquire(self, tokens: int, cost: float | None) -> Reservation:
+        """:meth:`reserve`, but wait where calls under way may give back enough.
+
+        What they reserve is several times what they use: without waiting, a budget would refuse calls while
+        most of it is left.
+        """
+        wanted = Reservation(tokens, cost)
+        while True:
+            with self._lock:
+                try:
+                    return self._take(wanted)
+                except BudgetExceededError:
+                    if not self._reserved or self._lack(wanted, at_least=True):
+                        raise
+                ticket: Future[None] = Future()
+                self._waiting.append(ticket)
+            await asyncio.wrap_future(ticket)
 
     def settle(self, reservation: Reservation, usage: Usage | None) -> None:
-        """Replace a reservation by what the call used; ``None`` where nothing was used, e.g. after a 429.
+        """Replace a reservation by what the call used; ``None`` where nothing was sent.
 
         A reservation can be settled once; further calls change nothing.
         """
         with self._lock:
             if self._reserved.pop(id(reservation), None) is not None and usage is not None:
                 self._spent = self._spent + usage
+            waiting, self._waiting = self._waiting, []
+        for ticket in waiting:
+            if ticket.set_running_or_notify_cancel():
+                ticket.set_result(None)
 
-    def _lack(self, wanted: Reservation) -> str | None:
-        """Which limit ``wanted`` would exceed, in words. The lock is held."""
-        held = self._reserved.values()
+    def _take(self, wanted: Reservation) -> Reservation:
+        """Set aside or raise. The lock is held."""
+        if self.cost is not None and wanted.cost is None:
+            raise ConfigurationError(
+                "a budget with a cost needs an endpoint with input_price and output_price"
+            )
+        lack = self._lack(wanted)
+        if lack is not None:
+            raise BudgetExceededError(f"not sent, the budget does not cover it: {lack}")
+        self._reserved[id(wanted)] = wanted
+        return wanted
+
+    def _lack(self, wanted: Reservation, *, at_least: bool = False) -> str | None:
+        """Which limit ``wanted`` would exceed, in words; ``None`` where none.
+
+        The lock is held. With ``at_least``, calls under way are taken to give back all but the call itself.
+        """
+        held = [] if at_least else list(self._reserved.values())
         tokens = self._spent.input_tokens + self._spent.output_tokens + sum(part.tokens for part in held)
         cost = (self._spent.cost or 0.0) + sum(part.cost or 0.0 for part in held)
-        calls = self._spent.calls + len(held)
+        calls = self._spent.calls + len(self._reserved)
         if self.calls is not None and calls + 1 > self.calls:
             return f"{calls} of {self.calls} calls are used or under way"
         if self.tokens is not None and tokens + wanted.tokens > self.tokens:

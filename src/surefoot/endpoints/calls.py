@@ -26,7 +26,7 @@ from surefoot.errors import (
     EndpointUnavailableError,
 )
 
-__all__ = ["Caller", "Ledger", "Limits", "check_deadline", "parse_json", "printable"]
+__all__ = ["Caller", "Ledger", "Limits", "check_deadline", "parse_json", "printable", "time_left"]
 
 _RETRIED: Final = frozenset({408, 409, 429})
 _FIRST_PAUSE: Final = 0.5
@@ -71,8 +71,8 @@ def parse_json(body: bytes) -> Any:
 
     try:
         return json.loads(body.decode("utf-8-sig"), parse_constant=refuse)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
+    except (ValueError, RecursionError):  # chained, they would quote the whole reply
+        raise ValueError("not JSON") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class Caller:
             EndpointTimeoutError: the deadline came first.
         """
         try:
-            async with asyncio.timeout(_left(deadline)):
+            async with asyncio.timeout(time_left(deadline)):
                 await self._slots.acquire()
         except TimeoutError:
             raise EndpointTimeoutError(
@@ -202,7 +202,7 @@ class Caller:
         """
         attempt = 0
         while True:
-            left = _left(deadline)
+            left = time_left(deadline)
             if left is not None and left <= 0.0:
                 raise self.error(EndpointTimeoutError, "the deadline passed", ledger)
             timeout = self.limits.timeout if left is None else min(self.limits.timeout, left)
@@ -224,7 +224,7 @@ class Caller:
                 # Never before the time asked for, and not everybody in the same moment.
                 pause = outcome.retry_after + pause / 4
                 times += f", asks to wait {outcome.retry_after:.3g} s"
-            left = _left(deadline)
+            left = time_left(deadline)
             if (left is not None and pause >= left) or (outcome.retry_after or 0.0) > _LONGEST_WISH:
                 raise self.error(kind, what + times, ledger)
             await asyncio.sleep(pause)
@@ -244,7 +244,10 @@ class Caller:
         reservation = None
         if limits.budget is not None:
             try:
-                reservation = limits.budget.reserve(input_tokens + output_tokens, worst.cost)
+                async with asyncio.timeout(timeout):
+                    reservation = await limits.budget.acquire(input_tokens + output_tokens, worst.cost)
+            except TimeoutError:
+                return Outcome(failure="timeout", detail="calls under way hold the budget", sent=False)
             except BudgetExceededError as error:
                 error.usage = ledger.total()
                 raise
@@ -317,7 +320,8 @@ def _complaint(body: bytes) -> str:
     return ""
 
 
-def _left(deadline: float | None) -> float | None:
+def time_left(deadline: float | None) -> float | None:
+    """Seconds until ``deadline``, negative after it; ``None`` where there is none."""
     return None if deadline is None or deadline == math.inf else deadline - time.monotonic()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -192,7 +193,13 @@ class ChatEndpoint:
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
             raise ConfigurationError("max_tokens must be a whole number of at least 1")
         check_deadline(deadline)
-        return check_messages(messages), max_tokens, schema, logprobs, deadline
+        copied = None
+        if schema is not None:
+            try:
+                copied = json.loads(printable(json.dumps(dict(schema), ensure_ascii=False, allow_nan=False)))
+            except (TypeError, ValueError, RecursionError):
+                raise ConfigurationError("schema cannot be written as JSON") from None
+        return check_messages(messages), max_tokens, copied, logprobs, deadline
 
     async def _complete(
         self,
@@ -249,7 +256,7 @@ class ChatEndpoint:
         self._schema_seen |= "response_format" in sent
         if "logprobs" in sent:
             self._logprobs_seen = reply.logprobs is not None
-        self._features = features
+        self._features = self._features.merged(features)
 
 
 def check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:

@@ -54,6 +54,18 @@ class Features:
             body |= {"logprobs": True, "top_logprobs": 5}
         return body
 
+    def merged(self, other: Features) -> Features:
+        """What neither lacks: two calls at the same time may have learnt different things."""
+        styles = [self.schema, other.schema]
+        newer = "max_completion_tokens" in (self.limit, other.limit)
+        return Features(
+            schema=None if None in styles else "json_object" if "json_object" in styles else "json_schema",
+            logprobs=self.logprobs and other.logprobs,
+            limit="max_completion_tokens" if newer else "max_tokens",
+            temperature=self.temperature and other.temperature,
+            seed=self.seed and other.seed,
+        )
+
     def without(self, complaint: str, sent: Mapping[str, Any]) -> Features | None:
         """The features less the one that a server rejects.
 

@@ -136,8 +136,10 @@ def in_thread(function: Callable[[], T]) -> Future[T]:
             return
         try:
             result = function()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
             future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - SystemExit would end the event loop that waits
+            future.set_exception(RuntimeError(type(error).__name__))
         else:
             future.set_result(result)
 
