@@ -1,8 +1,8 @@
 """What the order of a reranker is made of when its logit is joined with cheaper signals.
 
 A small cross-encoder knows less about the topic of a text than the bi-encoder it started from, and neither
-weighs rare words as BM25 does (Robertson & Zaragoza 2009). Their weighted sum, with weights fitted on training
-collections, ranks better than each.
+weighs rare words as BM25 does (Robertson & Zaragoza 2009). So a weighted sum is taken, with weights fitted on
+training collections.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def lexical_shares(
     Args:
         query: token ids of the query in order, without special tokens.
         passages: token ids of each passage, likewise.
-        idf: weight of every token of the vocabulary; 1 is taken off (the table is ``1 + ln((n + 1) / (df + 1))``),
-            so that words which occur everywhere count nothing.
+        idf: weight of every token of the vocabulary, ``1 + ln((n + 1) / (df + 1))``; the 1 is taken off, so that
+            words which occur everywhere count nothing.
 
     Returns:
         One number in [0, 1) per passage; 0 where the query has no token of any weight.

@@ -51,8 +51,8 @@ def split_all(texts: Sequence[str], encoder: Encoder, room: int) -> Iterator[tup
 def split(text: str, encoder: Encoder, room: int) -> Iterator[Span]:
     """The windows of one text, lazily and in linear time, each of at most ``room`` tokens.
 
-    Windows begin and end between words where a word is shorter than a window. Stretches without any token
-    (white space, control characters) may lie between windows, and a text of nothing else has none.
+    Windows begin and end between words where a word is shorter than a window. White space and stretches
+    without any token (control characters) may lie between windows, and a text of nothing else has none.
     """
     start, size = 0, len(text.rstrip())
     while start < size:
@@ -62,6 +62,9 @@ def split(text: str, encoder: Encoder, room: int) -> Iterator[Span]:
             start = stop
             continue
         taken = _fitting(text, start, offsets, encoder, room)
+        if not taken:
+            start += max(offsets[0][1], 1)
+            continue
         # Where every token was taken the window reaches as far as what was read: no character is lost.
         end = stop if taken == len(offsets) else start + offsets[taken - 1][1]
         yield Span(start, end)
@@ -73,17 +76,20 @@ def split(text: str, encoder: Encoder, room: int) -> Iterator[Span]:
 
 
 def _fitting(text: str, start: int, offsets: Sequence[tuple[int, int]], encoder: Encoder, room: int) -> int:
-    """How many of the tokens make a window that has at most ``room`` tokens when it is read by itself."""
+    """How many of the tokens make a window that has at most ``room`` tokens when it is read by itself.
+
+    0 where not even one does: a single character may normalise to eighteen, and tiny models have less room.
+    """
     taken = min(len(offsets), room)
     if taken == len(offsets):
         return taken
     taken = _word_end(text, start, offsets, taken) or taken
     # A tokenizer may cut the end of a shortened text otherwise than before; then a few tokens less.
-    while taken > 1:
+    while taken > 0:
         count = len(encoder.encode([text[start : start + offsets[taken - 1][1]]])[0].ids)
         if count <= room:
             break
-        taken = max(1, taken - (count - room))
+        taken -= min(count - room, max(taken - 1, 1))
     return taken
 
 
@@ -100,7 +106,8 @@ def _between_words(text: str, start: int, stop: int) -> int:
 def _word_end(text: str, start: int, offsets: Sequence[tuple[int, int]], taken: int) -> int:
     """Most tokens, at most ``taken`` and more than half of it, after which a word ends; 0 where none."""
     for count in range(taken, taken // 2, -1):
-        if text[start + offsets[count - 1][1]].isspace():  # there is one: more tokens follow
+        at = start + offsets[count - 1][1]
+        if text[at : at + 1].isspace():
             return count
     return 0
 
