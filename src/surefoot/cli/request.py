@@ -20,7 +20,15 @@ from typing import Any
 from surefoot.errors import InputError
 from surefoot.readers import html_text, pdf_text
 
-__all__ = ["CheckRequest", "parse_request", "read_files", "read_request"]
+__all__ = [
+    "CheckRequest",
+    "parse_json",
+    "parse_request",
+    "read_files",
+    "read_request",
+    "read_sources",
+    "read_text",
+]
 
 _MB = 1_000_000
 DEFAULT_MAX_MB = 64.0
@@ -111,14 +119,36 @@ def read_files(
     """
     warnings: list[str] = []
     text = _decode(_read_bytes(answer, max_mb), answer, warnings)
-    names = [Path(path).name for path in sources]
+    read = read_sources(sources, warnings, max_mb=max_mb)
+    return CheckRequest(text, read, question, None, tuple(warnings))
+
+
+def read_sources(
+    paths: Sequence[str], warnings: list[str], *, max_mb: float = DEFAULT_MAX_MB
+) -> tuple[SourceInput, ...]:
+    """The sources in files, see :func:`read_files`; what was read with loss is added to ``warnings``."""
+    names = [Path(path).name for path in paths]
     read: list[SourceInput] = []
-    for path, name in zip(sources, names, strict=True):
+    for path, name in zip(paths, names, strict=True):
         source_id = path if names.count(name) > 1 else name
         read.extend(_read_source(path, source_id, max_mb, warnings))
     if len(read) > MAX_SOURCES:
         raise InputError(f"{len(read)} sources are more than the limit of {MAX_SOURCES}")
-    return CheckRequest(text, tuple(read), question, None, tuple(warnings))
+    return tuple(read)
+
+
+def read_text(path: str, warnings: list[str], *, max_mb: float = DEFAULT_MAX_MB) -> str:
+    """A text file, or standard input for ``"-"``; bytes that are no UTF-8 are replaced, with a warning."""
+    return _decode(_read_bytes(path, max_mb), path, warnings)
+
+
+def parse_json(text: str, name: str) -> Any:
+    """JSON without duplicate keys, ``NaN`` and endless nesting.
+
+    Raises:
+        InputError: with ``name`` and the place of what is wrong.
+    """
+    return _parse_json(text, name)
 
 
 # files
