@@ -22,6 +22,7 @@ EXPORTED = [
     "DownloadRefusedError",
     "EndpointError",
     "Evidence",
+    "Index",
     "InputError",
     "MissingExtraError",
     "ModelError",

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import (
@@ -22,6 +23,7 @@ from surefoot.errors import (
 from surefoot.schema import Citation, Claim, Evidence, Source, TruthfulnessReport, Verdict
 
 if TYPE_CHECKING:
+    from surefoot.retrieve import Index
     from surefoot.verify import Verifier
 
 __version__ = "0.1.0"
@@ -33,6 +35,7 @@ __all__ = [
     "DownloadRefusedError",
     "EndpointError",
     "Evidence",
+    "Index",
     "InputError",
     "MissingExtraError",
     "ModelError",
@@ -46,13 +49,13 @@ __all__ = [
     "__version__",
 ]
 
+_LAZY = {"Index": "surefoot.retrieve", "Verifier": "surefoot.verify"}
+
 
 def __getattr__(name: str) -> Any:
     """Load what needs ONNX Runtime only when it is asked for."""
-    if name == "Verifier":
-        from surefoot.verify import Verifier
-
-        return Verifier
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'surefoot' has no attribute {name!r}")
 
 
