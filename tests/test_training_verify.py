@@ -1,0 +1,456 @@
+"""The training of the verifier, on tiny data and a tiny network: it learns, resumes, and leaks nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("scipy")
+pytest.importorskip("safetensors")
+
+from training.verify import __main__ as command_line  # noqa: E402
+from training.verify.calibrate import calibrated  # noqa: E402
+from training.verify.data import forbidden, held_items, human_pairs, product_pairs  # noqa: E402
+from training.verify.decision import INPUTS, SIGNS, Decision, balanced_weights, fit, nli_of  # noqa: E402
+from training.verify.edits import Edit, find_edit  # noqa: E402
+from training.verify.figures import answer_figures, claim_figures  # noqa: E402
+from training.verify.learn import Settings, loss_of, rate_at, train  # noqa: E402
+from training.verify.measured import Item, grounding_items, read_items, write_items  # noqa: E402
+from training.verify.model import CLASSES, Network  # noqa: E402
+from training.verify.pairs import LABELS, Pair, batches, encode, read_pairs, write_pairs  # noqa: E402
+from training.verify.score import score_pairs  # noqa: E402
+from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
+from training.verify.shapes import cases, pairs_of  # noqa: E402
+from training.verify.sources import EXCLUDED, SOURCES, Row, is_held_out, normalised, read_set  # noqa: E402
+
+WORDS = "the a cat dog bird sat ran flew on in mat park tree red blue not is was big small old new".split()
+STORY = (
+    "Maria Lopez opened the bakery in Lisbon in 1998. It sells 40 kinds of bread every day. "
+    "Her brother John Smith runs the office in Porto. The shop is closed on Monday. "
+    "In 2005 the firm moved to a larger house near the river. Sales increased in the following years."
+)
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A two-layer BERT with 32 axes, and a tokenizer for it."""
+    from safetensors.torch import save_file
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    folder = tmp_path_factory.mktemp("encoder")
+    vocabulary = {word: index for index, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "."])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {
+        "vocab_size": len(vocabulary),
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "max_position_embeddings": 64,
+        "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12,
+        "hidden_act": "gelu",
+        "model_type": "bert",
+        "pad_token_id": 0,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    torch.manual_seed(0)
+    network = Network(config)
+    state = {
+        theirs.removeprefix("bert."): network.state_dict()[ours].contiguous()
+        for ours, theirs in network.names().items()
+        if not ours.startswith("classifier")
+    }
+    save_file(state, folder / "model.safetensors")
+    return folder
+
+
+def toy_pairs(count: int, seed: int = 0) -> list[Pair]:
+    """The claim repeats the premise, or denies it."""
+    rng = random.Random(seed)
+    found = []
+    for _ in range(count):
+        words = ["the", rng.choice(["cat", "dog", "bird"]), "is", rng.choice(["red", "blue", "big"])]
+        claim = rng.choice([words, [*words[:3], "not", words[3]]])
+        label = "entailment" if claim == words else "contradiction"
+        found.append(Pair(" ".join(words), " ".join(claim), label, "toy"))
+    return found
+
+
+def write_rows(path: Path, rows: list[dict[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+# --- terms ---------------------------------------------------------------------------------------------
+
+
+def test_no_set_is_both_used_and_excluded():
+    assert not set(SOURCES) & set(EXCLUDED)
+    for name in ("anli_dev", "sick", "halueval_dialogue", "mctest_nli", "nli4ct", "rte", "citint"):
+        assert name in EXCLUDED
+    assert all("-NC" not in spec.licence and "unknown" not in spec.licence for spec in SOURCES.values())
+
+
+def test_a_set_without_terms_cannot_be_read(tmp_path):
+    write_rows(tmp_path / "sick.jsonl.gz", [{"premise": "a", "claim": "b", "label": "supported"}])
+    with pytest.raises(KeyError):
+        list(read_set(tmp_path, "sick"))
+
+
+def test_subsets_with_other_terms_are_left_out(tmp_path):
+    rows = [
+        {"premise": f"p {subset}", "claim": "c", "label": "supported", "subset": subset}
+        for subset in ("dev", "taxinli")
+    ]
+    write_rows(tmp_path / "mnli.jsonl.gz", rows)
+    assert [row.subset for row in read_set(tmp_path, "mnli")] == ["dev"]
+
+
+# --- data ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_measured_on_is_not_trained_on(tmp_path):
+    premises = [f"The house number {index} is blue and old." for index in range(300)]
+    rows = [{"premise": p, "claim": f"{p} Yes.", "label": "supported"} for p in premises]
+    write_rows(tmp_path / "train" / "mnli.jsonl.gz", rows)
+    measured = [{"premise": "Other.", "claim": rows[7]["claim"], "label": "supported"}]
+    measured += [{"premise": premises[8].upper(), "claim": "Something.", "label": "supported"}]
+    write_rows(tmp_path / "dev" / "grounding" / "some.jsonl.gz", measured)
+    banned = forbidden([tmp_path / "dev"])
+    found = {pair.premise for pair in human_pairs(tmp_path / "train", banned, seed=1)}
+    assert premises[7] not in found
+    assert premises[8] not in found
+    assert len(found) > 200
+    assert not any(is_held_out(premise) for premise in found)
+    assert any(is_held_out(premise) for premise in premises)
+
+
+def test_pairs_survive_the_disk_and_are_written_alike(tmp_path):
+    pairs = toy_pairs(5)
+    assert write_pairs(tmp_path / "a.gz", pairs) == 5
+    write_pairs(tmp_path / "b.gz", pairs)
+    assert read_pairs(tmp_path / "a.gz") == pairs
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_unsupported_of_a_two_way_set_is_not_called_neutral(tmp_path):
+    rows = [{"premise": f"Word {i} here.", "claim": "No.", "label": "unsupported"} for i in range(40)]
+    for name in ("fever_nli", "mnli"):
+        write_rows(tmp_path / f"{name}.jsonl.gz", rows)
+    labels = {pair.source: pair.label for pair in human_pairs(tmp_path, frozenset(), seed=0)}
+    assert labels == {"fever_nli": "not_entailment", "mnli": "neutral"}
+
+
+# --- edits ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "kinds"),
+    [
+        ("Maria Lopez runs the bakery", {"name"}),
+        ("It sells 40 kinds of bread", {"number"}),
+        ("The shop is closed on Monday", {"date", "opposite", "negation"}),
+        ("Sales increased afterwards", {"opposite"}),
+        ("the office was in the north", {"negation"}),
+    ],
+)
+def test_an_edit_changes_the_claim(claim, kinds):
+    seen = set()
+    for seed in range(20):
+        edit = find_edit(claim, STORY, random.Random(seed))
+        assert edit is not None
+        assert edit.apply(claim) != claim
+        seen.add(edit.kind)
+    assert seen <= kinds | {"negation"}
+    assert seen & kinds
+
+
+def test_an_edit_replaces_whole_words_only():
+    assert Edit("number", "50", "60").apply("50 of 1500, 50.") == "60 of 1500, 60."
+
+
+def test_a_swapped_name_comes_from_the_document():
+    edit = find_edit("Maria Lopez opened the bakery", STORY, random.Random(1))
+    assert edit is not None
+    assert edit.new in STORY
+
+
+def test_odd_names_are_no_sign_of_falsehood():
+    """An edit of claim and document alike leaves the claim true, so the claim alone gives nothing away."""
+    rows = [Row("defacto", "", STORY, "Maria Lopez opened the bakery in Lisbon in 1998.", "supported")]
+    labels = set()
+    for seed in range(60):
+        for case in cases(rows, seed=seed):
+            if case.claim != rows[0].claim:
+                labels.add(case.label)
+            if case.kind.endswith("both"):
+                assert case.label == "entailment"
+            if case.kind == "left out":
+                assert "Maria" not in case.document
+    assert labels == {"entailment", "contradiction"}
+
+
+def test_pairs_have_the_shape_of_inference():
+    text = " ".join(f"Sentence {index} speaks of the weather in town {index * 7}." for index in range(200))
+    document = text + " " + STORY
+    rows = [Row("defacto", "", document, "The bakery sells 40 kinds of bread every day.", "supported")]
+    found = list(pairs_of(cases(rows, seed=3, edited=0.0), seed=3))
+    assert found
+    for pair in found:
+        assert "40 kinds of bread" in pair.premise
+        assert len(pair.premise.split()) <= 128
+
+
+# --- learning ------------------------------------------------------------------------------------------
+
+
+def test_a_two_way_negative_does_not_choose_between_neutral_and_contradiction():
+    labels = torch.tensor([LABELS.index("not_entailment")])
+    for logits in ([-3.0, 4.0, 0.0], [-3.0, 0.0, 4.0]):
+        assert float(loss_of(torch.tensor([logits]), labels, 0.0)) < 0.01
+    assert float(loss_of(torch.tensor([[4.0, 0.0, 0.0]]), labels, 0.0)) > 3
+
+
+def test_the_rate_rises_and_falls_to_zero():
+    settings = Settings(budget=1000, warmup=100, falling=0.5)
+    assert rate_at(0, settings) < 0.05
+    assert rate_at(300, settings) == 1.0
+    assert rate_at(750, settings) == pytest.approx(0.5)
+    assert rate_at(1000, settings) == 0.0
+    assert rate_at(10**9, Settings()) == 1.0
+
+
+def test_batches_hold_every_pair_once_and_keep_to_their_size(encoder):
+    from tokenizers import Tokenizer
+
+    rows = encode(toy_pairs(200), Tokenizer.from_file(str(encoder / "tokenizer.json")), 64)
+    found = list(batches(rows, tokens=60, seed=1, epoch=0))
+    assert sum(len(batch.ids) for batch in found) == 200
+    assert all(batch.ids.size <= 60 for batch in found)
+    again = list(batches(rows, tokens=60, seed=1, epoch=0))
+    assert all((one.ids == two.ids).all() for one, two in zip(found, again, strict=True))
+
+
+def test_it_learns_and_resumes_to_the_same_weights(encoder, tmp_path):
+    write_pairs(tmp_path / "pairs.gz", toy_pairs(600))
+    settings = Settings(rate=3e-3, layer_decay=1.0, batch_tokens=400, budget=12_000, warmup=1_000, most=64)
+    whole = train([tmp_path / "pairs.gz"], encoder, tmp_path / "whole", settings, device="cpu")
+    pairs = toy_pairs(200, seed=9)
+    logits = score_pairs(whole, [(pair.premise, pair.claim) for pair in pairs], device="cpu", most=64)
+    right = [CLASSES[int(row.argmax())] == pair.label for row, pair in zip(logits, pairs, strict=True)]
+    assert np.mean(right) > 0.9
+
+    # Stopped at once, again and again, it ends where the run without a stop ends.
+    for _ in range(400):
+        last = train(
+            [tmp_path / "pairs.gz"], encoder, tmp_path / "parts", settings, device="cpu", minutes=0.01
+        )
+        state = torch.load(tmp_path / "parts" / "state.pt", weights_only=True)
+        if state["seen"] >= settings.budget:
+            break
+    assert (last / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_a_run_is_not_resumed_with_other_settings(encoder, tmp_path):
+    write_pairs(tmp_path / "pairs.gz", toy_pairs(50))
+    train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", Settings(budget=200, most=64), device="cpu")
+    with pytest.raises(ValueError, match="other settings"):
+        train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", Settings(budget=300, most=64), device="cpu")
+
+
+def test_word_vectors_and_frozen_layers_do_not_move(encoder, tmp_path):
+    write_pairs(tmp_path / "pairs.gz", toy_pairs(100))
+    settings = Settings(rate=1e-2, budget=2000, warmup=10, frozen=1, batch_tokens=300, most=64)
+    out = train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", settings, device="cpu")
+    before, after = Network.load(encoder).state_dict(), Network.load(out).state_dict()
+    moved = {name for name in before if not torch.allclose(before[name], after[name], atol=2e-3)}
+    assert "words.weight" not in moved
+    assert not any(name.startswith("layers.0.") for name in moved)
+    assert any(name.startswith("layers.1.") for name in moved)
+
+
+def test_a_checkpoint_is_what_transformers_reads(encoder, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    network = Network.load(encoder, seed=3).eval()
+    network.save(tmp_path / "checkpoint", tokenizer_from=encoder)
+    theirs = (
+        transformers.BertForSequenceClassification.from_pretrained(tmp_path / "checkpoint").eval().float()
+    )
+    ids = torch.tensor([[2, 5, 6, 3, 7, 8, 3], [2, 5, 3, 7, 3, 0, 0]])
+    segments = torch.tensor([[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]])
+    mask = (ids != 0).long()
+    with torch.inference_mode():
+        ours = Network.load(tmp_path / "checkpoint").eval()(ids, segments, mask)
+        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=mask).logits
+    assert torch.allclose(ours, expected, atol=1e-5)
+    assert theirs.config.id2label[0] == "entailment"
+
+
+# --- features and decision -----------------------------------------------------------------------------
+
+
+def test_features_are_finite_and_in_step_with_the_source():
+    reader = Reader([STORY])
+    true = reader.select("The bakery in Lisbon was opened by Maria Lopez in 1998.")
+    false = reader.select("Pedro Alves founded a brewery near Madrid during 1887.")
+    assert true is not None
+    assert false is not None
+    for selected in (true, false):
+        assert len(selected.features) == len(FEATURES)
+        assert np.isfinite(selected.features).all()
+    for name in ("unseen_all", "unseen_near", "figures_missing", "names_missing"):
+        assert true.features[FEATURES.index(name)] < false.features[FEATURES.index(name)]
+    for name in ("overlap", "aligned", "bigrams"):
+        assert true.features[FEATURES.index(name)] > false.features[FEATURES.index(name)]
+
+
+@pytest.mark.parametrize("claim", ["", "!!!", "\ud800", "7", "NOT", "x" * 3000])
+def test_odd_claims_do_not_raise(claim):
+    Reader([STORY]).select(claim)
+    Reader([""]).select(claim)
+
+
+def test_the_second_premise_is_not_read_where_the_first_settles():
+    sure, against = [6.0, 0.0, 0.0], [0.0, 0.0, 6.0]
+    logits = np.asarray([[sure, against], [against, sure], [sure, [np.nan] * 3]])
+    found = nli_of(logits, [(1.0, 1.0)] * 3)
+    assert found[0, 3] < 0.01  # not read
+    assert found[1, 3] > 0.9
+    assert found[1, 0] == pytest.approx(found[0, 0])
+    assert found[2, 0] == pytest.approx(found[2, 2])
+
+
+def fitted() -> tuple[Decision, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(600, len(INPUTS)))
+    signal = inputs[:, INPUTS.index("entailment")] - inputs[:, INPUTS.index("unseen_all")]
+    labels = signal + rng.normal(size=600) > 0
+    weights = balanced_weights(["a"] * 600, labels)
+    options = {"use": list(SIGNS), "products": [("entailment", "aligned")], "penalty": 1e-3}
+    return fit(inputs, labels, weights, **options), inputs, labels
+
+
+def test_the_decision_is_monotone_in_every_input():
+    decision, inputs, labels = fitted()
+    base = decision.value(inputs)
+    assert np.mean((base > 0) == labels) > 0.75
+    for name, sign in SIGNS.items():
+        moved = inputs.copy()
+        moved[:, INPUTS.index(name)] += 0.7
+        assert (sign * (decision.value(moved) - base) >= -1e-9).all(), name
+
+
+def test_the_decision_survives_json():
+    decision, inputs, _ = fitted()
+    read = Decision.from_json(json.loads(json.dumps(decision.to_json())))
+    assert np.abs(read.support(inputs) - decision.support(inputs)).max() < 0.01
+
+
+def made_items(count: int = 240) -> tuple[list[Item], np.ndarray]:
+    rng = np.random.default_rng(5)
+    items, logits = [], np.full((count, 2, 3), np.nan, dtype=np.float32)
+    for index in range(count):
+        good = bool(rng.random() < 0.5)
+        features = rng.random(len(FEATURES))
+        features[FEATURES.index("aligned")] = np.clip(rng.normal(0.7 if good else 0.5, 0.15), 0, 1)
+        logits[index, 0] = rng.normal(size=3) + ([1.5, 0, 0] if good else [0, 0.8, 0.8])
+        selected = Selected("claim", ("premise",), (0.9,), tuple(features.tolist()), verbatim=False)
+        label = "supported" if good else "unsupported"
+        items.append(Item("abc"[index % 3], str(index), not good, label, not good, selected))
+    return items, logits
+
+
+def test_calibration_is_judged_on_sets_it_did_not_see():
+    items, logits = made_items()
+    found = calibrated(items, logits)
+    assert found["held"]["all"]["mean"]["auroc"] > 0.75
+    assert found["calibration"]["review_low"] <= 0.5 <= found["calibration"]["review_high"]
+    assert found["platt"]["a"] > 0
+    general = found["presets"]["general"]
+    assert general["review_low"] <= general["review_high"]
+    assert all(value is None or value < 0.2 for value in found["ece"].values())
+
+
+def test_items_survive_the_disk(tmp_path):
+    items, _ = made_items(6)
+    items[0] = Item("a", "g", True, "unsupported", True, None)
+    write_items(tmp_path / "items.gz", items)
+    assert read_items(tmp_path / "items.gz") == items
+
+
+def test_figures_count_what_was_not_checked_as_not_supported():
+    items = [Item("a", str(index), index > 1, "", index > 1, None) for index in range(4)]
+    selected = Selected("c", ("p",), (1.0,), (0.0,) * len(FEATURES), verbatim=False)
+    items[0] = Item("a", "0", False, "", False, selected)
+    figures = claim_figures(items, np.ones(4))["a"]
+    assert figures["false_strip"] == 0.5
+    assert figures["false_pass"] == 0.0
+    assert figures["balanced_accuracy"] == 0.75
+
+
+def test_an_answer_is_as_good_as_its_worst_claim():
+    def item(group: str, answer_bad: bool) -> Item:
+        selected = Selected("c", ("p",), (1.0,), (0.0,) * len(FEATURES), verbatim=False)
+        return Item("r.qa", group, answer_bad, "", answer_bad, selected)
+
+    items = [item("1", True), item("1", True), item("2", False), item("2", False)]
+    figures = answer_figures(items, np.asarray([0.9, 0.2, 0.8, 0.7]))["all"]
+    assert figures["auroc"] == 1.0
+    assert figures["f1"] == 1.0
+    assert figures["n"] == 2
+
+
+def test_held_out_documents_are_not_in_the_product_pairs(tmp_path):
+    rows = [
+        {
+            "premise": STORY.replace("1998", str(1000 + i)),
+            "claim": f"It opened in {1000 + i}.",
+            "label": label,
+        }
+        for i in range(30)
+        for label in ("supported", "unsupported")
+    ]
+    write_rows(tmp_path / "defacto.jsonl.gz", rows)
+    trained = {normalised(pair.claim) for pair in product_pairs(tmp_path, frozenset(), seed=1)}
+    held = {
+        normalised(item.selected.claim) for item in held_items(tmp_path, frozenset(), seed=1) if item.selected
+    }
+    given = {normalised(str(row["claim"])) for row in rows}
+    assert trained & given
+    assert held & given
+    assert not trained & held & given
+
+
+def test_a_measured_sample_reads_answers_and_claims(tmp_path):
+    write_rows(
+        tmp_path / "grounding" / "some.jsonl.gz",
+        [{"id": "1", "premise": STORY, "claim": "The shop is closed on Monday.", "label": "supported"}],
+    )
+    (item,) = grounding_items(tmp_path / "grounding" / "some.jsonl.gz", 10)
+    assert item.selected is not None
+    assert "closed on Monday" in item.selected.premises[0]
+    assert not item.bad
+
+
+def test_every_command_has_help(capsys):
+    for name in ("data", "train", "calibrate", "evaluate", "export"):
+        with pytest.raises(SystemExit) as stopped:
+            command_line.main([name, "--help"])
+        assert stopped.value.code == 0
+        assert "--" in capsys.readouterr().out

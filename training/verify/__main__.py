@@ -1,0 +1,218 @@
+"""The verifier, from labelled sets to a model folder.
+
+    python -m training.verify data --train DIR --dev DIR --out WORK
+    python -m training.verify train --data WORK/human.jsonl.gz --init ENCODER --out WORK/trunk
+    python -m training.verify calibrate --checkpoint WORK/trunk/checkpoint --held WORK/held.jsonl.gz \
+        --out decision.json
+    python -m training.verify evaluate --checkpoint WORK/trunk/checkpoint --items WORK/measured.jsonl.gz \
+        --decision decision.json
+    python -m training.verify export --checkpoint WORK/trunk/checkpoint --decision decision.json
+
+Each command has ``--help``. Training resumes where it was stopped, gives the same weights for the same seed
+and number of threads, and uses a GPU where there is one. Nothing is fitted on the sets that ``--dev`` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command."""
+    options = _parser().parse_args(arguments)
+    return int(options.run(options) or 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m training.verify",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _data_parser(commands.add_parser("data", help="make pairs, held-out claims, and the measured sample"))
+    _train_parser(commands.add_parser("train", help="train, or go on with a run"))
+    for name, run, text in (
+        ("calibrate", _calibrate, "fit the decision on held-out training data"),
+        ("evaluate", _evaluate, "figures of a checkpoint, by set"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.set_defaults(run=run)
+        command.add_argument("--checkpoint", type=Path, required=True)
+        command.add_argument("--device", default="auto", help="auto, cpu or cuda")
+        command.add_argument("--threads", type=int, default=1)
+        command.add_argument("--logits", type=Path, help="where to keep the logits; read if it exists")
+        command.add_argument("--limit", type=int, default=0, help="most claims a set; 0 is all")
+        if name == "calibrate":
+            command.add_argument("--held", type=Path, required=True, help="held.jsonl.gz of the data command")
+            command.add_argument("--out", type=Path, required=True, help="JSON to write")
+            command.add_argument("--candidate", help="the decision to take; the best one by default")
+            command.add_argument("--false-pass", type=float, default=0.1, help="of the upper threshold")
+        else:
+            command.add_argument(
+                "--items", type=Path, required=True, help="measured.jsonl.gz, or held.jsonl.gz"
+            )
+            command.add_argument("--decision", type=Path, help="JSON of the calibrate command")
+            command.add_argument("--json", type=Path, help="file to write the figures to")
+    export = commands.add_parser("export", help="make the bundled model with training/export.py")
+    export.set_defaults(run=_export)
+    export.add_argument("--checkpoint", type=Path, required=True)
+    export.add_argument("--name", default="verify")
+    export.add_argument("--out", type=Path, default=Path("src/surefoot/assets/models"))
+    export.add_argument("--card", type=Path, help="JSON with licence and provenance")
+    export.add_argument("--decision", type=Path, help="JSON of the calibrate command; its Platt part is used")
+    export.add_argument(
+        "--pairs", type=Path, nargs="*", default=[], help="pairs for the loss of int8 storage"
+    )
+    return parser
+
+
+def _data_parser(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_data)
+    parser.add_argument("--train", type=Path, required=True, help="folder with NAME.jsonl.gz")
+    parser.add_argument("--dev", type=Path, help="folder with grounding/ and answer/, to measure on")
+    parser.add_argument("--exclude", type=Path, nargs="*", default=[], help="more folders not to train on")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scale", type=float, default=1.0, help="of every share; below 1 for a try")
+    parser.add_argument("--rows", type=int, default=120, help="measured claims of each grounding set")
+    parser.add_argument("--answers", type=int, default=150, help="measured answers of each answer set")
+
+
+def _train_parser(parser: argparse.ArgumentParser) -> None:
+    from training.verify.learn import Settings
+
+    parser.set_defaults(run=_train)
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="files of pairs")
+    parser.add_argument("--init", type=Path, required=True, help="checkpoint or encoder to start from")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
+    parser.add_argument("--minutes", type=float, default=0, help="stop after so long, resumable")
+    parser.add_argument("--save-every", type=float, default=10, help="minutes")
+    for field in dataclasses.fields(Settings):
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=type(field.default),
+            default=field.default,
+            help=f"default {field.default}",
+        )
+    parser.add_argument("--weights", nargs="*", default=[], help="SOURCE=WEIGHT of the loss, e.g. defacto=2")
+
+
+def _data(options: argparse.Namespace) -> None:
+    from training.verify.data import build
+
+    counts = build(
+        options.train,
+        options.out,
+        dev=options.dev,
+        exclude=options.exclude,
+        seed=options.seed,
+        scale=options.scale,
+        rows=options.rows,
+        answers=options.answers,
+    )
+    print(json.dumps(counts))
+
+
+def _train(options: argparse.Namespace) -> None:
+    from training.verify.learn import Settings, train
+
+    settings = Settings(
+        **{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)}
+    )
+    weights = {name: float(value) for name, _, value in (item.partition("=") for item in options.weights)}
+    print(
+        train(
+            options.data,
+            options.init,
+            options.out,
+            settings,
+            source_weights=weights,
+            device=options.device,
+            threads=options.threads,
+            minutes=options.minutes,
+            save_every=options.save_every,
+        )
+    )
+
+
+def _scored(options: argparse.Namespace, path: Path) -> tuple[list[Any], np.ndarray]:
+    import torch
+    from training.verify.measured import read_items
+    from training.verify.score import score_items
+
+    torch.set_num_threads(options.threads)
+    items = read_items(path)
+    if options.limit:
+        seen: dict[str, int] = {}
+        kept = []
+        for item in items:
+            seen[item.set] = seen.get(item.set, 0) + 1
+            if seen[item.set] <= options.limit:
+                kept.append(item)
+        items = kept
+    if options.logits and options.logits.is_file():
+        logits = np.load(options.logits, allow_pickle=False)
+        if len(logits) != len(items):
+            raise SystemExit(f"{options.logits} belongs to other claims")
+    else:
+        logits = score_items(options.checkpoint, items, device=options.device)
+        if options.logits:
+            np.save(options.logits, logits)
+    return items, logits
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    from training.verify.calibrate import CANDIDATES, calibrated
+
+    items, logits = _scored(options, options.held)
+    if options.candidate and options.candidate not in CANDIDATES:
+        raise SystemExit(f"--candidate must be one of {', '.join(CANDIDATES)}")
+    found = calibrated(items, logits, candidate=options.candidate, false_pass=options.false_pass)
+    options.out.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+    print(json.dumps({key: found[key] for key in ("candidate", "held", "presets", "platt")}, indent=2))
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from training.verify.report import evaluated, shown
+
+    items, logits = _scored(options, options.items)
+    decision = json.loads(options.decision.read_text("utf-8")) if options.decision else None
+    found = evaluated(items, logits, decision)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+    print(shown(found))
+
+
+def _export(options: argparse.Namespace) -> int:
+    card = json.loads(options.card.read_text("utf-8")) if options.card else {}
+    if options.decision:
+        card["calibration"] = json.loads(options.decision.read_text("utf-8"))["calibration"]
+    options.out.mkdir(parents=True, exist_ok=True)
+    joined = options.checkpoint / "card.json"
+    joined.write_text(json.dumps(card, indent=2) + "\n", "utf-8")
+    script = Path(__file__).resolve().parent.parent / "export.py"
+    command = [sys.executable, str(script), "--checkpoint", str(options.checkpoint), "--task", "nli"]
+    command += ["--name", options.name, "--out", str(options.out)]
+    if card:
+        command += ["--card", str(joined)]
+    if options.pairs:
+        command += ["--data", *map(str, options.pairs)]
+    return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""From the labelled sets to files: pairs to train on, held-out claims, and the sample for measuring.
+
+``human.jsonl.gz``
+    pairs as they are, short ones.
+``product.jsonl.gz``
+    pairs in the shapes of the package, with hard negatives.
+``held.jsonl.gz``
+    claims of held-out documents with their selected premises: thresholds and the decision are fitted on them.
+``measured.jsonl.gz``
+    the fixed sample of development sets (``--dev``); nothing is fitted on it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from training.verify.measured import Item, answer_items, discover_sets, grounding_items, write_items
+from training.verify.pairs import Pair, write_pairs
+from training.verify.selection import Reader
+from training.verify.shapes import Case, cases, pairs_of, sentences_of
+from training.verify.sources import SOURCES, Row, group_of, is_held_out, normalised, read_set
+
+from surefoot.segment import plain_text
+
+__all__ = ["HELD", "HUMAN", "PRODUCT", "build", "forbidden", "held_items", "human_pairs", "product_pairs"]
+
+HUMAN: Final = {
+    "te_new_protocols": 40_000,
+    "mnli": 30_000,
+    "cad_nli": 9_000,
+    "fever_nli": 18_000,
+    "snli_dev": 5_000,
+    "fever_symmetric": 1_000,
+    "nli_negation": 3_000,
+    "breaking_nli": 1_800,
+    "conjnli": 2_600,
+    "scitail_dev": 2_200,
+    "scifact_rte": 600,
+    "med": 800,
+}
+"""Most pairs of each set of short premises."""
+
+PRODUCT: Final = {
+    "defacto": 3_500,
+    "cg2c": 2_500,
+    "halueval_summ": 2_000,
+    "scifact_abstract": 750,
+    "clapnq_answers": 700,
+    "wice_subclaim_partial": 300,
+}
+"""Most rows of each set of long premises; each gives up to three pairs."""
+
+HELD: Final = {
+    "defacto": (400, 0.0),
+    "cg2c": (300, 0.0),
+    "scifact_abstract": (180, 0.0),
+    "clapnq_answers": (110, 1.0),
+    "halueval_summ": (130, 1.0),
+    "te_new_protocols": (250, 0.0),
+    "fever_nli": (250, 0.0),
+    "mnli": (150, 0.0),
+}
+"""Claims of each set that decisions are made on, and the share of supported ones that are edited."""
+
+LONG_HELD: Final = 20
+"""Percent of the documents of :data:`PRODUCT` that are held out."""
+
+_SHORT: Final = 110
+_RULE_MADE: Final = {"conjnli": ("auto15k", 0.2)}
+"""Rule-made subsets: only this share of them."""
+
+_MOST_OF_A_LABEL: Final = {"breaking_nli": 900}
+
+
+def forbidden(folders: Iterable[Path]) -> frozenset[str]:
+    """Claims and beginnings of premises that are measured on, normalised: none of them is trained on."""
+    found: set[str] = set()
+    for folder in folders:
+        grounding, answers = discover_sets(folder)
+        for path in (*grounding.values(), *answers.values()):
+            opener = gzip.open if path.suffix == ".gz" else open
+            with opener(path, "rt", encoding="utf-8") as stream:
+                for line in stream:
+                    record = json.loads(line)
+                    found.add(normalised(record.get("claim", ""))[:300])
+                    found.add(normalised(record.get("premise", record.get("context", "")))[:300])
+    return frozenset(found - {""})
+
+
+def _clean(row: Row, banned: Collection[str]) -> bool:
+    return normalised(row.claim)[:300] not in banned and normalised(row.premise)[:300] not in banned
+
+
+def _present(folder: Path, names: Iterable[str]) -> list[str]:
+    return [name for name in names if (folder / f"{name}.jsonl.gz").is_file()]
+
+
+def label_of(row: Row) -> str:
+    """The label of a pair, of :data:`~training.verify.pairs.LABELS`."""
+    if row.label == "unsupported":
+        return "neutral" if SOURCES[row.source].three_way else "not_entailment"
+    return {"supported": "entailment", "contradicted": "contradiction"}[row.label]
+
+
+def human_pairs(folder: Path, banned: Collection[str], *, seed: int, scale: float = 1.0) -> list[Pair]:
+    """Short pairs of every set of :data:`HUMAN` that the folder has, shuffled."""
+    found: list[Pair] = []
+    for name in _present(folder, HUMAN):
+        rows = list(read_set(folder, name))
+        rng = random.Random(f"{seed}:human:{name}")
+        rng.shuffle(rows)
+        limit, seen, labels = round(HUMAN[name] * scale), set(), Counter[str]()
+        rule, share = _RULE_MADE.get(name, ("", 1.0))
+        for row in rows:
+            key = (normalised(row.premise), normalised(row.claim))
+            if (
+                len(seen) >= limit
+                or key in seen
+                or is_held_out(row.premise)
+                or not _clean(row, banned)
+                or len(row.premise.split()) + len(row.claim.split()) > _SHORT
+                or labels[row.label] >= _MOST_OF_A_LABEL.get(name, limit)
+                or (rule and row.subset == rule and rng.random() >= share)
+            ):
+                continue
+            seen.add(key)
+            labels[row.label] += 1
+            found.append(Pair(row.premise, row.claim, label_of(row), name))
+    random.Random(f"{seed}:human").shuffle(found)
+    return found
+
+
+def _documents(folder: Path, name: str) -> Iterator[Row]:
+    """Rows with claims of one sentence. Of machine-made sets only what people wrote: the right summaries."""
+    for row in read_set(folder, name):
+        if name == "halueval_summ" and row.label != "supported":
+            continue
+        if name in ("halueval_summ", "clapnq_answers"):
+            sentences = sentences_of(row.claim)
+            chosen = random.Random(row.claim).sample(sentences, min(2, len(sentences)))
+            for sentence in chosen:
+                yield Row(row.source, row.subset, row.premise, sentence, row.label, row.question)
+        else:
+            yield row
+
+
+def _held_document(row: Row) -> bool:
+    return group_of(row.premise) % 100 < LONG_HELD
+
+
+def product_pairs(folder: Path, banned: Collection[str], *, seed: int, scale: float = 1.0) -> list[Pair]:
+    """Pairs in the package's shapes from every set of :data:`PRODUCT`, shuffled."""
+    rows: list[Row] = []
+    for name in _present(folder, PRODUCT):
+        found = [row for row in _documents(folder, name) if not _held_document(row) and _clean(row, banned)]
+        random.Random(f"{seed}:product:{name}").shuffle(found)
+        rows += sorted(found[: round(PRODUCT[name] * scale)], key=lambda row: (row.premise, row.claim))
+    pairs = list(pairs_of(cases(rows, seed=seed), seed=seed))
+    random.Random(f"{seed}:product").shuffle(pairs)
+    return pairs
+
+
+def held_items(folder: Path, banned: Collection[str], *, seed: int, scale: float = 1.0) -> Iterator[Item]:
+    """Claims of held-out documents with their premises and features."""
+    for name in _present(folder, HELD):
+        long = name in PRODUCT
+        limit, edited = HELD[name]
+        rows = [
+            row
+            for row in _documents(folder, name)
+            if (_held_document(row) if long else is_held_out(row.premise)) and _clean(row, banned)
+        ]
+        random.Random(f"{seed}:held:{name}").shuffle(rows)
+        chosen = sorted(rows[: round(limit * scale)], key=lambda row: (row.premise, row.claim))
+        yield from _items(name, cases(chosen, seed=seed + 1, edited=edited))
+
+
+def _items(name: str, found: Iterable[Case]) -> Iterator[Item]:
+    document, reader = None, None
+    for case in found:
+        if reader is None or case.document != document:
+            document, reader = case.document, Reader([case.document])
+        label = {"entailment": "supported", "contradiction": "contradicted"}.get(case.label, "unsupported")
+        wrong = label != "supported"
+        yield Item(
+            name, str(group_of(case.document)), wrong, label, wrong, reader.select(plain_text(case.claim))
+        )
+
+
+def build(
+    train: Path,
+    out: Path,
+    *,
+    dev: Path | None,
+    exclude: Iterable[Path] = (),
+    seed: int = 1,
+    scale: float = 1.0,
+    rows: int = 120,
+    answers: int = 150,
+) -> dict[str, int]:
+    """Write all files.
+
+    Args:
+        train: folder with ``NAME.jsonl.gz`` of labelled training sets.
+        out: where to.
+        dev: folder with ``grounding/`` and ``answer/``: the measured sample is drawn there.
+        exclude: more such folders: what they hold is not trained on.
+        seed: of every draw.
+        scale: of the shares; below 1 for a try.
+        rows, answers: sample of each development set.
+
+    Returns:
+        How many rows each file has.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    banned = forbidden([*([dev] if dev else []), *exclude])
+    counts = {
+        "human": write_pairs(out / "human.jsonl.gz", human_pairs(train, banned, seed=seed, scale=scale)),
+        "product": write_pairs(
+            out / "product.jsonl.gz", product_pairs(train, banned, seed=seed, scale=scale)
+        ),
+        "held": write_items(out / "held.jsonl.gz", held_items(train, banned, seed=seed, scale=scale)),
+    }
+    if dev is not None:
+        grounding, answer_sets = discover_sets(dev)
+        measured = [item for path in grounding.values() for item in grounding_items(path, rows)]
+        measured += [item for path in answer_sets.values() for item in answer_items(path, answers)]
+        counts["measured"] = write_items(out / "measured.jsonl.gz", measured)
+    return counts

@@ -1,0 +1,241 @@
+"""The training loop: resumable, deterministic under a seed, CPU or GPU.
+
+The learning rate warms up, stays, and falls to zero over the last tokens of the budget. A run without a
+budget stays until it is stopped; branches then start from its checkpoint with a budget of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch.nn import functional
+from training.verify.model import Network, pick_device
+from training.verify.pairs import LABELS, Batch, Encoded, batches, encode, read_pairs
+
+__all__ = ["Settings", "loss_of", "rate_at", "train"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to train; every field is recorded in the checkpoint's ``training.json``.
+
+    Attributes:
+        rate: peak learning rate of the top layer.
+        layer_decay: each layer below learns this many times as fast as the one above it.
+        head_rate: times the rate, for pooler and classifier.
+        frozen: so many lower layers do not learn; word vectors never do.
+        batch_tokens: tokens of a batch, padding included.
+        budget: tokens to train on; 0 is until stopped.
+        warmup: tokens of the rising learning rate.
+        falling: share of the budget over which the rate falls to zero.
+        smoothing: label smoothing of a class among three.
+        most: longest pair, in tokens.
+    """
+
+    rate: float = 1e-4
+    layer_decay: float = 0.9
+    head_rate: float = 3.0
+    weight_decay: float = 0.01
+    frozen: int = 0
+    batch_tokens: int = 2048
+    budget: int = 0
+    warmup: int = 60_000
+    falling: float = 1.0
+    smoothing: float = 0.06
+    most: int = 192
+    dropout: float = 0.1
+    seed: int = 1
+
+
+def loss_of(logits: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """Loss [rows] of logits [rows, 3] for labels [rows], columns of :data:`~training.verify.pairs.LABELS`.
+
+    A two-way negative only asks for little entailment: -log(p_neutral + p_contradiction). Two-way positives
+    and three-way rows are the same thing, since entailment is entailment in both.
+    """
+    log_p = functional.log_softmax(logits.float(), dim=1)
+    log_not = torch.logsumexp(log_p[:, 1:], dim=1)
+    picked = log_p.gather(1, labels.clamp(max=2)[:, None])[:, 0]
+    three = (1 - smoothing) * picked + smoothing * log_p.mean(dim=1)
+    two = (1 - smoothing / 2) * log_not + smoothing / 2 * log_p[:, 0]
+    return -torch.where(labels == LABELS.index("not_entailment"), two, three)
+
+
+def rate_at(seen: int, settings: Settings) -> float:
+    """The factor on the learning rate after so many tokens, 0 to 1."""
+    rising = min(1.0, (seen + 1) / settings.warmup) if settings.warmup else 1.0
+    if not settings.budget:
+        return rising
+    falls = settings.falling * settings.budget
+    left = (settings.budget - seen) / falls if falls else 1.0
+    return rising * max(0.0, min(1.0, left))
+
+
+def _groups(network: Network, settings: Settings) -> list[dict[str, object]]:
+    depth = len(network.layers)
+    groups: list[dict[str, object]] = []
+
+    def add(module: torch.nn.Module, factor: float) -> None:
+        for decays in (True, False):
+            chosen = [p for p in module.parameters() if p.requires_grad and (p.ndim > 1) == decays]
+            if chosen:
+                groups.append(
+                    {
+                        "params": chosen,
+                        "factor": factor,
+                        "weight_decay": settings.weight_decay if decays else 0.0,
+                    }
+                )
+
+    for parameter in network.words.parameters():
+        parameter.requires_grad_(False)
+    if settings.frozen:
+        for module in (network.places, network.sides, network.norm, *network.layers[: settings.frozen]):
+            module.requires_grad_(False)
+    for module in (network.places, network.sides, network.norm):
+        add(module, settings.layer_decay**depth)
+    for index, layer in enumerate(network.layers):
+        add(layer, settings.layer_decay ** (depth - 1 - index))
+    add(network.pooler, settings.head_rate)
+    add(network.classifier, settings.head_rate)
+    return groups
+
+
+def train(
+    data: Sequence[Path],
+    init: Path,
+    out: Path,
+    settings: Settings,
+    *,
+    source_weights: Mapping[str, float] | None = None,
+    device: str = "auto",
+    threads: int = 1,
+    minutes: float = 0,
+    save_every: float = 10,
+) -> Path:
+    """Train, or go on with what ``out`` holds.
+
+    Args:
+        data: files of pairs, mixed.
+        init: checkpoint or encoder to start from.
+        out: ``state.pt`` (to resume), ``checkpoint/`` (the last one), ``log.jsonl``, ``training.json``.
+        settings: see there; a resumed run must have the same.
+        source_weights: source -> weight of its loss; 1 by default.
+        device: ``auto``, ``cpu``, ``cuda``.
+        threads: of PyTorch on a CPU.
+        minutes: stop after so long, resumable; 0 is never.
+        save_every: minutes between checkpoints.
+
+    Returns:
+        The last checkpoint.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(settings.seed)
+    where = pick_device(device)
+    out.mkdir(parents=True, exist_ok=True)
+    record = {**asdict(settings), "init": init.name, "data": [path.name for path in data]}
+    if source_weights:
+        record["source_weights"] = dict(source_weights)
+    told = out / "training.json"
+    if told.is_file() and json.loads(told.read_text("utf-8")) != json.loads(json.dumps(record)):
+        raise ValueError(f"{out} holds a run with other settings; choose another folder")
+    told.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    tokenizer = Tokenizer.from_file(str(init / "tokenizer.json"))
+    pairs = [pair for path in data for pair in read_pairs(path)]
+    if source_weights:
+        pairs = [replace(pair, weight=pair.weight * source_weights.get(pair.source, 1.0)) for pair in pairs]
+    rows = encode(pairs, tokenizer, settings.most)
+    if not rows:
+        raise ValueError("no training pairs")
+    network = Network.load(init, dropout=settings.dropout, seed=settings.seed).to(where)
+    groups = _groups(network, settings)
+    optimiser = torch.optim.AdamW(groups, lr=settings.rate, betas=(0.9, 0.98), eps=1e-6, fused=True)
+    epoch = step = seen = 0
+    spent = 0.0
+    if (out / "state.pt").is_file():
+        state = torch.load(out / "state.pt", map_location=where, weights_only=True)
+        network.load_state_dict(state["network"])
+        optimiser.load_state_dict(state["optimiser"])
+        epoch, step, seen, spent = state["epoch"], state["step"], state["seen"], state["spent"]
+    # Rows per batch on average: with it every pair weighs the same, in short batches and in long ones.
+    usual = settings.batch_tokens / float(np.mean([len(row.ids) for row in rows]))
+    started = saved = time.monotonic()
+    network.train()
+
+    def save() -> None:
+        state = {
+            "network": network.state_dict(),
+            "optimiser": optimiser.state_dict(),
+            "epoch": epoch,
+            "step": step,
+            "seen": seen,
+            "spent": spent + time.monotonic() - started,
+        }
+        torch.save(state, out / "state.new")
+        (out / "state.new").replace(out / "state.pt")
+        network.save(out / "checkpoint", tokenizer_from=init)
+
+    recent: list[float] = []
+    stream = _stream(rows, settings, (epoch, step))
+    with (out / "log.jsonl").open("a", encoding="utf-8") as log:
+        for epoch, step, batch in stream:
+            if settings.budget and seen >= settings.budget:
+                break
+            if minutes and time.monotonic() - started > 60 * minutes:
+                break
+            factor = rate_at(seen, settings)
+            for group in optimiser.param_groups:
+                group["lr"] = settings.rate * factor * group["factor"]
+            # The random numbers of a step depend on the step alone, so that a resumed run is the same run.
+            torch.manual_seed(settings.seed * 1_000_003 + epoch * 100_003 + step)
+            ids, segments, mask, labels, weights = (
+                torch.from_numpy(array).to(where)
+                for array in (batch.ids, batch.segments, batch.mask, batch.labels, batch.weights)
+            )
+            loss = (loss_of(network(ids, segments, mask), labels, settings.smoothing) * weights).sum() / usual
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_([p for g in groups for p in g["params"]], 1.0)  # type: ignore[union-attr]
+            optimiser.step()
+            optimiser.zero_grad()
+            seen += int(mask.sum())
+            recent.append(float(loss.detach()) * usual / len(labels))
+            if len(recent) == 25:
+                passed = time.monotonic() - started
+                line = {
+                    "epoch": epoch,
+                    "step": step,
+                    "tokens": seen,
+                    "loss": round(sum(recent) / 25, 4),
+                    "rate": round(factor, 4),
+                    "minutes": round((spent + passed) / 60, 1),
+                }
+                log.write(json.dumps(line) + "\n")
+                log.flush()
+                recent.clear()
+            if time.monotonic() - saved > 60 * save_every:
+                step += 1
+                save()
+                saved = time.monotonic()
+        save()
+    return out / "checkpoint"
+
+
+def _stream(
+    rows: Sequence[Encoded], settings: Settings, start: tuple[int, int]
+) -> Iterator[tuple[int, int, Batch]]:
+    """Batches from (epoch, step) on, without end."""
+    epoch, step = start
+    while True:
+        for index, batch in enumerate(
+            batches(rows, tokens=settings.batch_tokens, seed=settings.seed, epoch=epoch)
+        ):
+            if index >= step:
+                yield epoch, index, batch
+        epoch, step = epoch + 1, 0

@@ -1,0 +1,170 @@
+"""The network while it learns: BERT's layers, the last one computed for its first token only.
+
+Weights keep the names of Hugging Face's ``BertForSequenceClassification``, so that a checkpoint is an
+ordinary folder. There is no dropout inside the layers: one pass over the data does not overfit, and random
+numbers cost time on a CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn import functional
+
+__all__ = ["CLASSES", "Network", "pick_device"]
+
+CLASSES = ("entailment", "neutral", "contradiction")
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """``auto`` is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
+
+
+class Network(nn.Module):
+    """A three-way cross-encoder over (premise, claim).
+
+    Args:
+        config: of the checkpoint; a BERT.
+        dropout: on the pooled vector only.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.config = dict(config)
+        width, inner = config["hidden_size"], config["intermediate_size"]
+        self.heads = config["num_attention_heads"]
+        eps = config.get("layer_norm_eps", 1e-12)
+        self.words = nn.Embedding(config["vocab_size"], width)
+        self.places = nn.Embedding(config["max_position_embeddings"], width)
+        self.sides = nn.Embedding(config["type_vocab_size"], width)
+        self.norm = nn.LayerNorm(width, eps=eps)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    **{name: nn.Linear(width, width) for name in ("query", "key", "value", "out")},
+                    "norm1": nn.LayerNorm(width, eps=eps),
+                    "up": nn.Linear(width, inner),
+                    "down": nn.Linear(inner, width),
+                    "norm2": nn.LayerNorm(width, eps=eps),
+                }
+            )
+            for _ in range(config["num_hidden_layers"])
+        )
+        self.pooler = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(width, len(CLASSES))
+
+    def forward(self, ids: torch.Tensor, segments: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Logits [rows, 3] of integer arrays [rows, length]."""
+        places = torch.arange(ids.shape[1], device=ids.device)
+        x = self.norm(self.words(ids) + self.places(places)[None] + self.sides(segments))
+        full = bool(mask.all())
+        seen = None if full else mask[:, None, None, :].bool()
+        last = len(self.layers) - 1
+        for index, layer in enumerate(self.layers):
+            x = self._layer(layer, x, seen, first_only=index == last)
+        return self.classifier(self.dropout(torch.tanh(self.pooler(x[:, 0]))))
+
+    def _layer(
+        self, layer: nn.ModuleDict, x: torch.Tensor, seen: torch.Tensor | None, *, first_only: bool
+    ) -> torch.Tensor:
+        rows, _, width = x.shape
+        start = x[:, :1] if first_only else x
+
+        def split(y: torch.Tensor) -> torch.Tensor:
+            return y.view(rows, -1, self.heads, width // self.heads).transpose(1, 2)
+
+        mixed = functional.scaled_dot_product_attention(
+            split(layer["query"](start)), split(layer["key"](x)), split(layer["value"](x)), attn_mask=seen
+        )
+        mixed = mixed.transpose(1, 2).reshape(rows, -1, width)
+        middle = layer["norm1"](start + layer["out"](mixed))
+        return layer["norm2"](middle + layer["down"](functional.gelu(layer["up"](middle))))
+
+    @classmethod
+    def load(cls, folder: Path, *, dropout: float = 0.1, seed: int = 0) -> Network:
+        """From a checkpoint, or from an encoder without a head, whose head is then drawn from ``seed``."""
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        torch.manual_seed(seed)
+        network = cls(config, dropout=dropout)
+        nn.init.normal_(network.classifier.weight, std=0.02)
+        nn.init.zeros_(network.classifier.bias)
+        names = network.names()
+        tensors = {
+            name.removeprefix("bert."): tensor.float()
+            for name, tensor in load_file(folder / "model.safetensors").items()
+        }
+        wanted = {
+            ours: tensors[theirs.removeprefix("bert.")]
+            for ours, theirs in names.items()
+            if theirs.removeprefix("bert.") in tensors
+        }
+        missing = set(names) - set(wanted) - {"classifier.weight", "classifier.bias"}
+        if missing:
+            raise ValueError(f"{folder} lacks {sorted(missing)[:3]}")
+        network.load_state_dict(wanted, strict=False)
+        return network
+
+    def names(self) -> dict[str, str]:
+        """Our name of every weight -> Hugging Face's."""
+        parts = {
+            "query": "attention.self.query",
+            "key": "attention.self.key",
+            "value": "attention.self.value",
+            "out": "attention.output.dense",
+            "norm1": "attention.output.LayerNorm",
+            "up": "intermediate.dense",
+            "down": "output.dense",
+            "norm2": "output.LayerNorm",
+        }
+        heads = {
+            "words": "bert.embeddings.word_embeddings",
+            "places": "bert.embeddings.position_embeddings",
+            "sides": "bert.embeddings.token_type_embeddings",
+            "norm": "bert.embeddings.LayerNorm",
+            "pooler": "bert.pooler.dense",
+            "classifier": "classifier",
+        }
+        found = {}
+        for name in self.state_dict():
+            pieces = name.split(".")
+            if pieces[0] == "layers":
+                found[name] = f"bert.encoder.layer.{pieces[1]}.{parts[pieces[2]]}.{pieces[3]}"
+            else:
+                found[name] = f"{heads[pieces[0]]}.{pieces[1]}"
+        return found
+
+    def save(self, folder: Path, *, tokenizer_from: Path) -> None:
+        """Write a checkpoint folder; it replaces an older one only when it is complete."""
+        fresh = folder.with_name(folder.name + ".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        config = {
+            **self.config,
+            "architectures": ["BertForSequenceClassification"],
+            "model_type": "bert",
+            "id2label": {str(index): name for index, name in enumerate(CLASSES)},
+            "label2id": {name: index for index, name in enumerate(CLASSES)},
+        }
+        (fresh / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", "utf-8")
+        state = {
+            theirs: self.state_dict()[ours].detach().cpu().half().contiguous()
+            for ours, theirs in self.names().items()
+        }
+        save_file(state, fresh / "model.safetensors", metadata={"format": "pt"})
+        for name in TOKENIZER:
+            if (tokenizer_from / name).is_file():
+                shutil.copyfile(tokenizer_from / name, fresh / name)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
