@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from surefoot.errors import ModelError, ModelIntegrityError
 
-__all__ = ["TOKENIZER_FILES", "Calibration", "FileRecord", "ModelRecord", "describe", "labels_of"]
+__all__ = ["TOKENIZER_FILES", "Calibration", "FileRecord", "Fusion", "ModelRecord", "describe", "labels_of"]
 
 TOKENIZER_FILES: Final = (
     "tokenizer.json",
@@ -83,6 +83,33 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
+class Fusion:
+    """What a reranker's order is made of: score = logit * x + cosine * y + lexical * z.
+
+    Attributes:
+        logit: weight of the model's own output.
+        cosine: weight of the cosine of query and passage by the bundled embedder, -1 to 1.
+        lexical: weight of the share of BM25 that the passage gets, see :mod:`surefoot.rerank.fusion`.
+        a, b: probability of relevance = sigmoid(a * score + b); :class:`Calibration` is for the logit alone.
+    """
+
+    logit: float = 1.0
+    cosine: float = 0.0
+    lexical: float = 0.0
+    a: float = 1.0
+    b: float = 0.0
+
+    def __post_init__(self) -> None:
+        numbers = (self.logit, self.cosine, self.lexical, self.a, self.b)
+        if not all(type(x) in (int, float) and math.isfinite(x) for x in numbers):
+            raise ModelIntegrityError("a fusion needs finite numbers")
+        if min(self.logit, self.cosine, self.lexical) < 0 or self.logit + self.cosine + self.lexical <= 0:
+            raise ModelIntegrityError("a fusion needs weights of 0 or more, one of them above 0")
+        if self.a <= 0:
+            raise ModelIntegrityError("a fusion needs a > 0: probabilities must rise with scores")
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRecord:
     """One entry of the manifest.
 
@@ -98,6 +125,7 @@ class ModelRecord:
         provenance: what it was trained from and on, and how it may be used.
         calibration: from raw outputs to decisions.
         export: how the file was made, and what storing it in int8 cost.
+        fusion: signals that a reranker's order also needs; ``None`` where its logit stands alone.
     """
 
     name: str
@@ -111,6 +139,7 @@ class ModelRecord:
     provenance: Mapping[str, Any] = field(default_factory=dict, hash=False)
     calibration: Calibration = field(default_factory=Calibration)
     export: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    fusion: Fusion | None = None
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
@@ -128,6 +157,8 @@ class ModelRecord:
             fields["labels"] = tuple(fields.get("labels", ()))
             if "calibration" in fields:
                 fields["calibration"] = Calibration(**fields["calibration"])
+            if fields.get("fusion") is not None:
+                fields["fusion"] = Fusion(**fields["fusion"])
             record = cls(**fields)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ModelIntegrityError(f"malformed model record: {error}") from error

@@ -28,8 +28,8 @@ def lexical_shares(
     Args:
         query: token ids of the query in order, without special tokens.
         passages: token ids of each passage, likewise.
-        idf: weight of every token of the vocabulary, ``1 + ln((n + 1) / (df + 1))``; the 1 is taken off, so that
-            words which occur everywhere count nothing.
+        idf: weight of every token of the vocabulary, ``1 + ln((n + 1) / (df + 1))``; the 1 is taken off, so
+            that words which occur everywhere count nothing.
 
     Returns:
         One number in [0, 1) per passage; 0 where the query has no token of any weight.

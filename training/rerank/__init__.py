@@ -1,0 +1,1 @@
+"""The bundled reranker: data, training, evaluation, export; commands of ``python -m training.rerank``."""
