@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -92,6 +93,42 @@ def test_without_citations_groundedness_is_zero_or_dropped() -> None:
     optional = Verifier(citations="optional").verify(answer, [REFUNDS])
     assert optional.citation_groundedness is None
     assert optional.score == 1.0
+
+
+def test_records_with_a_position_belong_to_the_claim_around_it(verifier: Verifier) -> None:
+    answer = "A restocking fee of 5% applies to opened items. The office opens at 9 a.m. on Tuesdays."
+    first, second = answer.index(" The office"), len(answer)
+    records = [
+        {"source_id": "1", "start": first, "end": first, "verification_score": 0.9},
+        {"source_id": "2", "start": first + 1, "end": second},
+    ]
+    report = verifier.verify(answer, [REFUNDS, HOURS], citations=records)
+    check_offsets(report, answer)
+    fee, hours = report.claims
+    assert [c.source_id for c in fee.citations] == ["1"]
+    assert [c.source_id for c in hours.citations] == ["2"]
+    assert fee.citations[0].verification_score == 0.9
+    assert hours.citations[0].status is CitationStatus.SUPPORTING
+    assert report.uncited_claims == 0
+    assert [c.status for c in report.citations] == [CitationStatus.SUPPORTING] * 2
+
+
+def test_a_position_outside_the_answer_is_an_error(verifier: Verifier) -> None:
+    with pytest.raises(InputError, match=r"lies outside the answer, which has 12 characters"):
+        verifier.verify("Twelve chars", ["Source."], citations=[{"source_id": "1", "start": 3, "end": 13}])
+
+
+def test_a_deadline_that_passes_before_the_citations_degrades(verifier: Verifier) -> None:
+    verifier.load()
+    answer = "A restocking fee of 5% applies to opened items [2]. The office opens at 9 a.m. [1]."
+    late = Verifier(deadline=3.0)
+    report = late.verify(answer, [REFUNDS, HOURS], progress=lambda done, total: time.sleep(3.1))
+    assert all(Reason.DEADLINE not in claim.reasons for claim in report.claims)
+    assert {c.status for c in report.citations} == {CitationStatus.NOT_CHECKED}
+    assert report.degraded
+    assert Reason.DEADLINE in report.reasons
+    assert Reason.CHECKER_FAILED not in report.reasons
+    assert report.score is None
 
 
 def test_records_of_the_callers_own_count_as_citations(verifier: Verifier) -> None:

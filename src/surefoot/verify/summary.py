@@ -72,7 +72,10 @@ def summarise(
         for claim in checkable
         for citation in claim.citations
     )
-    if not undefined and unchecked and not broken:  # the figures would be those of the other citations
+    late = Reason.DEADLINE in reasons
+    if (
+        not undefined and unchecked and not broken and not late
+    ):  # the figures would be those of the other citations
         broken[Reason.CHECKER_FAILED] = None
     if faithfulness is not None and groundedness is None and mode == "required":
         broken[Reason.CITATIONS_NOT_CHECKED] = None
@@ -92,8 +95,8 @@ def summarise(
         uncited_claims=figures.uncited_claims,
         coverage=checked / written if written else None,
         risk_level=_risk(faithfulness, checkable),
-        degraded=bool(broken) or Reason.TOO_MANY_MARKERS in reasons,
-        reasons=(*reasons, *broken),
+        degraded=bool(broken) or late or Reason.TOO_MANY_MARKERS in reasons,
+        reasons=tuple(dict.fromkeys([*reasons, *broken])),
         model=model,
         seconds=seconds,
     )

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from surefoot.citations import (
@@ -173,16 +174,18 @@ class Verifier:
             ModelError: the model cannot be loaded.
         """
         started = time.perf_counter()
+        deadline = self._due()
         text = _text("answer", answer) or ""
         question = _text("question", question)
         records, duplicated = coerce_sources(sources)
         markers = find_markers(text, pattern=citation_pattern, known=known_keys(records))
         handed_in = citations_from_records(citations, records) if citations else ()
-        found = resolve(markers, records, records=handed_in)
+        found = _placed(resolve(markers, records, records=handed_in), text)
         segments = segment_answer(text, min_words=self._min_words)
         spans = [(segment.start, segment.end) for segment in segments]
-        owned = assign(markers, spans, text)
-        per_marker = _by_marker(markers, found)
+        anchors = _anchors(markers, found)
+        owned = assign(anchors, spans, text)
+        per_marker = _by_marker(anchors, found)
 
         reasons = _reasons(text, records, segments, found, duplicated, len(markers) >= MAX_MARKERS)
         model_name = "none"
@@ -196,13 +199,15 @@ class Verifier:
             checker = self._checker(records, exhaustive=exhaustive)
             model_name = self._loaded.record.name
             shown = [plain_text(strip_markers(text, s.start, s.end, markers)) for s in segments]
-            outcomes = self._outcomes(checker, segments, shown, progress)
+            outcomes = self._outcomes(checker, segments, shown, progress, deadline)
             claims = tuple(
                 _claim(text, segment, outcome, [c for m in own for c in per_marker[m]])
                 for segment, outcome, own in zip(segments, outcomes, owned, strict=True)
             )
-            support = _Support(checker, shown, outcomes)
+            support = _Support(checker, shown, outcomes, deadline)
             claims = check_citations(claims, support, citations=self._citations, max_proposals=1)
+            if support.late:
+                reasons.append(Reason.DEADLINE)
         merged = merge_citations(found, claims)
         return summarise(
             text,
@@ -244,6 +249,7 @@ class Verifier:
             segments,
             [plain_text(text) for text in claims],
             None,
+            self._due(),
         )
         return tuple(
             _claim(text, segment, outcome, [])
@@ -257,6 +263,10 @@ class Verifier:
             raise ConfigurationError("the model is not loaded")
         return self._model
 
+    def _due(self) -> float | None:
+        """When the check that begins now has to end."""
+        return None if self._deadline is None else time.monotonic() + self._deadline
+
     def _checker(self, sources: Sequence[Source], *, exhaustive: bool) -> ClaimChecker:
         index = EvidenceIndex(sources, load_lexicon(), static="static" in self._steps)
         return ClaimChecker(
@@ -269,10 +279,10 @@ class Verifier:
         segments: Sequence[Segment],
         shown: Sequence[str],
         progress: Progress | None,
+        deadline: float | None,
     ) -> list[Outcome | None]:
         """One outcome per segment; ``None`` for those that are no claims."""
         checkable = [index for index, segment in enumerate(segments) if segment.kind is ClaimKind.CLAIM]
-        deadline = None if self._deadline is None else time.monotonic() + self._deadline
         within = checkable[: self._max_claims]
         results = checker.check([shown[index] for index in within], progress=progress, deadline=deadline)
         outcomes: list[Outcome | None] = [None] * len(segments)
@@ -284,14 +294,20 @@ class Verifier:
 
 
 class _Support:
-    """Support of a claim by some sources, for the citation check."""
+    """Support of a claim by some sources, for the citation check; none after the deadline."""
 
     def __init__(
-        self, checker: ClaimChecker, shown: Sequence[str], outcomes: Sequence[Outcome | None]
+        self,
+        checker: ClaimChecker,
+        shown: Sequence[str],
+        outcomes: Sequence[Outcome | None],
+        deadline: float | None,
     ) -> None:
         self._checker = checker
         self._shown = shown
         self._outcomes = outcomes
+        self._deadline = deadline
+        self.late = False
 
     def __call__(self, claim: int, source_ids: tuple[str, ...]) -> float | None:
         outcome = self._outcomes[claim]
@@ -300,6 +316,9 @@ class _Support:
         # The verdict already rests on exactly these sources: asking again would cost and change nothing.
         if outcome.basis and outcome.basis == frozenset(source_ids) and outcome.verdict is Verdict.SUPPORTED:
             return outcome.support
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self.late = True
+            return None
         return self._checker.support(self._shown[claim], source_ids)
 
 
@@ -307,6 +326,26 @@ def _text(name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InputError(f"{name} must be a string or None, not {type(value).__name__}")
     return value
+
+
+def _placed(citations: Sequence[Citation], answer: str) -> tuple[Citation, ...]:
+    """The citations, those that were handed in with a position showing what stands there."""
+    for citation in citations:
+        if citation.end > len(answer):
+            raise InputError(
+                f"citations: [{citation.start}, {citation.end}) lies outside the answer, which has "
+                f"{len(answer)} characters"
+            )
+    return tuple(c if c.start < 0 else replace(c, marker=answer[c.start : c.end]) for c in citations)
+
+
+def _anchors(markers: Sequence[Marker], citations: Sequence[Citation]) -> list[Marker]:
+    """The markers, and the places of citations that were handed in with one of their own, in order."""
+    places = {(marker.start, marker.end): marker for marker in markers}
+    for c in citations:
+        if c.start >= 0:
+            places.setdefault((c.start, c.end), Marker(c.start, c.end, c.marker, (c.key,)))
+    return [places[place] for place in sorted(places)]
 
 
 def _by_marker(markers: Sequence[Marker], citations: Sequence[Citation]) -> list[list[Citation]]:
