@@ -28,6 +28,8 @@ EXPORTED = [
     "ModelError",
     "ModelIntegrityError",
     "ModelNotFoundError",
+    "RankedSource",
+    "Reranker",
     "Source",
     "SurefootError",
     "TruthfulnessReport",

@@ -23,6 +23,7 @@ from surefoot.errors import (
 from surefoot.schema import Citation, Claim, Evidence, Source, TruthfulnessReport, Verdict
 
 if TYPE_CHECKING:
+    from surefoot.rerank import RankedSource, Reranker
     from surefoot.retrieve import Index
     from surefoot.verify import Verifier
 
@@ -41,6 +42,8 @@ __all__ = [
     "ModelError",
     "ModelIntegrityError",
     "ModelNotFoundError",
+    "RankedSource",
+    "Reranker",
     "Source",
     "SurefootError",
     "TruthfulnessReport",
@@ -49,7 +52,12 @@ __all__ = [
     "__version__",
 ]
 
-_LAZY = {"Index": "surefoot.retrieve", "Verifier": "surefoot.verify"}
+_LAZY = {
+    "Index": "surefoot.retrieve",
+    "RankedSource": "surefoot.rerank",
+    "Reranker": "surefoot.rerank",
+    "Verifier": "surefoot.verify",
+}
 
 
 def __getattr__(name: str) -> Any:
