@@ -452,3 +452,28 @@ def test_processors_are_read() -> None:
     arm = ["processor\t: 0", "Features\t: fp asimd asimddp i8mm"]
     assert doctor._cpuinfo(arm) == (None, ["neon", "dotprod", "i8mm"])
     assert doctor._cpuinfo([]) == (None, [])
+
+
+def test_a_deadline_leaves_the_rest_for_review_and_says_so() -> None:
+    done = run("check", EXAMPLES / "policy.json", "--deadline", "0.001", "--json")
+    assert done.returncode == 3
+    report = json.loads(done.stdout)
+    assert report["degraded"] is True
+    assert "deadline" in report["reasons"]
+
+
+def test_another_language_is_for_review_unless_the_model_reads_it(tmp_path: Path) -> None:
+    request = {
+        "answer": "Die Gebühr wird innerhalb von fünf Tagen auf das Konto zurückgezahlt.",
+        "sources": ["Die Gebühr wird innerhalb von fünf Tagen auf das Konto zurückgezahlt."],
+    }
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps(request), encoding="utf-8")
+    assert "language" in json.loads(run("check", file, "--json").stdout)["reasons"]
+    assert "language" not in json.loads(run("check", file, "--json", "--multilingual").stdout)["reasons"]
+
+
+def test_a_download_has_to_be_asked_for() -> None:
+    done = run("check", EXAMPLES / "policy.json", "--model", "nobody/no-such-model")
+    assert done.returncode == 2
+    assert "download" in done.stderr or "pull" in done.stderr

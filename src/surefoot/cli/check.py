@@ -79,6 +79,19 @@ def check(
     model: Annotated[
         str | None, typer.Option("--model", help="A bundled model, a folder, or a hub model that was pulled.")
     ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Allow one download of the hub model named by --model.")
+    ] = False,
+    revision: Annotated[
+        str | None, typer.Option("--revision", help="Commit, tag or branch of the hub model.")
+    ] = None,
+    multilingual: Annotated[
+        bool, typer.Option("--multilingual", help="The model of --model reads more than English.")
+    ] = False,
+    deadline: Annotated[
+        float | None,
+        typer.Option("--deadline", min=0.001, help="Seconds after which what is left is for review."),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option("--threads", min=1, help="Threads to compute with; default: all cores allowed."),
@@ -101,7 +114,15 @@ def check(
         if not quiet:
             for warning in request.warnings:
                 say(f"warning: {warning}")
-        verifier = Verifier(model, citations=citations.value, threads=threads)
+        verifier = Verifier(
+            model,
+            citations=citations.value,
+            threads=threads,
+            multilingual=multilingual,
+            deadline=deadline,
+            download=download,
+            revision=revision,
+        )
         with progress(quiet=quiet) as step:
             report = verifier.verify(
                 request.answer,
