@@ -64,17 +64,17 @@ def without_invisible(text: str) -> tuple[str, bool]:
     Returns:
         The text, and whether it held characters that ordinary text does not hold in that place.
     """
-    text = _LINE_ENDS.sub("\n", text)
-    if text.isascii():
-        suspicious = any(character in text for character in "\x08\x1b\x7f")
-        return text.translate(_CONTROL), suspicious
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    suspicious = _ACTING.search(text) is not None
+    if _CONTROLS.search(text):
+        text = _LINE_ENDS.sub("\n", text).translate(_CONTROL)
+    if text.isascii() or not _INVISIBLE.search(text):
+        return text, suspicious
     # Soft hyphens are where scanned and typeset text may break a word: ordinary, but never shown.
-    found = _SUSPICIOUS.search(_SOFT_HYPHEN_ONLY.sub("", text)) is not None
-    kept = _JOINERS.sub(
-        lambda match: "\x00" if match.group() == "\u200c" else "\x01", text.translate(_CONTROL)
-    )
+    suspicious = suspicious or _SUSPICIOUS.search(_SOFT_HYPHEN_ONLY.sub("", text)) is not None
+    kept = _JOINERS.sub(lambda match: "\x00" if match.group() == "\u200c" else "\x01", text)
     kept = _INVISIBLE.sub("", kept)
-    return kept.replace("\x00", "\u200c").replace("\x01", "\u200d"), found
+    return kept.replace("\x00", "\u200c").replace("\x01", "\u200d"), suspicious
 
 
 def hidden_ascii(text: str) -> str:

@@ -41,7 +41,7 @@ _VALID: Final = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})", re
 _LABELLED: Final = re.compile(
     r"\b(?:(?:hallucination|final|overall|my|risk)[ _-]{1,3})?(?:score|verdict|rating|probability|estimate)\b"
     r"[\s\"'*_`)\]]{0,6}(?:is|of|would be|:|=|-{1,2}>|→)[\s\"'*_`(\[$]{0,6}"
-    r"(?P<value>[^\s\"'*_`)\]}$]{1,40})(?P<after>[^\n]{0,20})",
+    r"(?P<value>[^\s\"'*_`)\]}$]{1,40})",
     re.IGNORECASE,
 )
 _OBJECT: Final = re.compile(r"\{[^{}]*\}")
@@ -166,7 +166,9 @@ def _labelled(text: str) -> list[tuple[int, ParsedReply]]:
             covered += 1
         if covered < len(spans) and spans[covered][0] <= match.start():
             continue  # a key inside an object that was read above
-        found.append((match.start(), _number(match["value"], text[match.end("value") : match.end()])))
+        found.append(
+            (match.start(), _number(match["value"], text[match.end("value") : match.end("value") + 20]))
+        )
     return sorted(found, key=lambda item: item[0])
 
 
