@@ -253,3 +253,16 @@ def test_a_long_value_is_read_in_pieces_within_its_span() -> None:
     found = index.rank("word390 word391 word392", limit=1)[0].sentence
     assert "word391" in found.text
     assert "word391" in index.shown(found)
+
+
+def test_windows_leave_no_sentence_out_however_little_room_there_is() -> None:
+    words = [f"item{n}" for n in range(60)]
+    text = "The list begins. It names " + " ".join(words) + ". The list ends."
+    index = index_of(text)
+    premises = list(index.windows("A claim about item41.", ENCODER, 24))
+    read = " ".join(premise.text for premise in premises)
+    assert all(word in read for word in [*words, "begins", "ends"])
+    for premise in premises:
+        assert ENCODER.count([premise.text])[0] <= 24
+        for part in premise.parts:
+            assert index.shown(part.sentence) == part.sentence.text

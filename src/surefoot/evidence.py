@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -190,8 +190,12 @@ class EvidenceIndex:
                 while high < len(sentences) and (used + sizes[high] <= room or high == low):
                     used += sizes[high]
                     high += 1
+                parts = sentences[low:high]
                 if used <= room:
-                    yield _premise([self._rank_one(sentence, tokens) for sentence in sentences[low:high]])
+                    yield _premise([self._rank_one(sentence, tokens) for sentence in parts])
+                else:  # one sentence, beside a claim that leaves it too little room
+                    for piece in self._cut(parts[0], encoder, room):
+                        yield _premise([self._rank_one(piece, tokens)])
                 if high >= len(sentences):
                     break
                 back, repeated = high, 0
@@ -292,6 +296,24 @@ class EvidenceIndex:
             said = plain_text(block.text[start:end] if row is None else row.text)
             if said:
                 yield Reading(block.start + start, block.start + end, said)
+
+    def _cut(self, sentence: Sentence, encoder: TextEncoder, room: int) -> Iterator[Sentence]:
+        """Overlapping pieces of a sentence, of ``room`` tokens each."""
+        offsets = encoder.encode([sentence.text])[0].offsets
+        literal = self.shown(sentence) == sentence.text
+        step = max(1, room // 2)
+        for first in range(0, max(1, len(offsets) - step), step):
+            begin, end = offsets[first][0], offsets[min(first + room, len(offsets)) - 1][1]
+            text = sentence.text[begin:end]
+            # A piece may take a token more than it had within the sentence.
+            if encoder.count([text])[0] > room:
+                end = offsets[min(first + room, len(offsets)) - 2][1]
+                text = sentence.text[begin:end]
+            place = (
+                (sentence.start + begin, sentence.start + end) if literal else (sentence.start, sentence.end)
+            )
+            tokens = self._lexicon.tokens([text])[0]
+            yield replace(sentence, start=place[0], end=place[1], text=text, tokens=tokens)
 
     def _pieces(self, reading: Reading, source: int, tokens: Tokens) -> list[tuple[Reading, Tokens]]:
         """A reading that is too long in overlapping pieces, each with its own span where it has one."""
