@@ -22,6 +22,7 @@ def register(commands: Any) -> None:
     """Add every command."""
     _data(commands)
     _train(commands)
+    _average(commands)
     _evaluate(commands)
     _fuse(commands)
     _export(commands)
@@ -135,6 +136,22 @@ def _run_train(options: argparse.Namespace) -> int:
     limits = {"max_minutes": options.max_minutes, "save_minutes": options.save_minutes}
     step = train(groups, options.init, options.out, recipe, device=options.device, say=say, **limits)
     say(f"step {step} in {options.out}")
+    return 0
+
+
+def _average(commands: Any) -> None:
+    parser = commands.add_parser("average", help="mean of checkpoints", description=_run_average.__doc__)
+    parser.add_argument("--models", type=Path, nargs="+", required=True, help="folders of checkpoints")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    _common(parser)
+    parser.set_defaults(run=_run_average)
+
+
+def _run_average(options: argparse.Namespace) -> int:
+    """The mean of the weights of runs from one checkpoint on different data or seeds."""
+    from training.rerank.average import average
+
+    average(options.models, options.out)
     return 0
 
 
