@@ -18,10 +18,10 @@ from surefoot.schema import Source, Span
 
 __all__ = ["Chunker", "PassageChunker", "describe_chunker", "restore_chunker", "spans_of", "whole"]
 
-_PIECE: Final = 20_000
-"""Most characters that the splitter sees at once."""
+_PIECE: Final = 10_000
+"""Most bytes of UTF-8 that the splitter sees at once; characters of many bytes take it longer."""
 
-_BREAKS: Final = ("\n\n", "\n", ". ", " ")
+_BREAKS: Final = ("\n\n", "\n", ". ", "。", " ")
 """Where a piece may end, best first."""
 
 _MOST_SIZE: Final = 10_000
@@ -136,15 +136,13 @@ def _pair(item: object, source: Source) -> tuple[int, int]:
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     """Neighbouring ranges that cover ``text``, none longer than a piece may be."""
     start = 0
-    while len(text) - start > _PIECE:
-        end = start + _PIECE
-        for mark in _BREAKS:
+    while start < len(text):
+        head = text[start : start + _PIECE]
+        limit = max(1, len(head) * _PIECE // max(_PIECE, len(head.encode("utf-8"))))
+        end = start + limit
+        if end < len(text):
             # Not in the first half: a piece of a few characters would make as short a passage.
-            found = text.rfind(mark, start + _PIECE // 2, end)
-            if found >= 0:
-                end = found + len(mark)
-                break
+            marks = ((text.rfind(mark, start + limit // 2, end), mark) for mark in _BREAKS)
+            end = next((found + len(mark) for found, mark in marks if found >= 0), end)
         yield start, end
         start = end
-    if start < len(text):
-        yield start, len(text)
