@@ -289,7 +289,7 @@ def test_a_calibration_of_the_manifest_is_applied(tmp_path: Path) -> None:
         assert source.relevance == pytest.approx(1 / (1 + math.exp(-(0.5 * source.reranker_score - 1))))
 
 
-def recorded(tmp_path: Path, *, a: float, b: float) -> Path:
+def recorded(tmp_path: Path, *, a: float, b: float, **more: Any) -> Path:
     """The tiny model as a folder of surefoot's own, with a calibration."""
     folder = tmp_path / "recorded"
     folder.mkdir()
@@ -313,9 +313,63 @@ def recorded(tmp_path: Path, *, a: float, b: float) -> Path:
         "max_length": 64,
         "labels": ["LABEL_0"],
         "calibration": calibration,
+        **more,
     }
     (folder / "surefoot.json").write_text(json.dumps(record), encoding="utf-8")
     return folder
+
+
+# --- fusion ---
+
+
+def test_the_logit_is_joined_with_what_the_manifest_says(tmp_path: Path) -> None:
+    fusion = {"logit": 0.5, "lexical": 4.0, "a": 2.0, "b": -1.0}
+    folder = recorded(tmp_path, a=1.0, b=0.0, fusion=fusion)
+    passages = [*PASSAGES, PASSAGES[0], None]
+    ranking = make(folder).rerank(QUERY, passages, top_k=None)
+    plain = {source.index: source for source in make().rerank(QUERY, passages, top_k=None)}
+    assert ranking.calibrated
+    scores = []
+    for source in ranking[:-1]:
+        assert source.reranker_score == plain[source.index].reranker_score
+        assert source.reranker_score is not None
+        assert source.fused_score is not None
+        share = (source.fused_score - 0.5 * source.reranker_score) / 4
+        assert -1e-9 < share < 1
+        assert (share > 1e-9) == bool(set(QUERY.split()) & set(source.text.lower().split()))
+        assert source.relevance == pytest.approx(1 / (1 + math.exp(-(2 * source.fused_score - 1))))
+        scores.append(source.fused_score)
+    assert scores == sorted(scores, reverse=True)
+    assert ranking[0].text == PASSAGES[0]
+    assert ranking[-1].fused_score is None
+    alone = make(folder, fusion=False).rerank(QUERY, passages, top_k=None)
+    assert indices(alone) == [source.index for source in make().rerank(QUERY, passages, top_k=None)]
+    assert all(source.fused_score is None for source in alone)
+
+
+def test_cosines_are_joined_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = recorded(tmp_path, a=1.0, b=0.0, fusion={"logit": 1.0, "cosine": 100.0})
+
+    def embed(self: object, texts: list[str]) -> np.ndarray:
+        return np.array([[1.0, 0.0] if text in (QUERY, PASSAGES[4]) else [0.0, 1.0] for text in texts])
+
+    monkeypatch.setattr("surefoot.embed.Embedder.embed", embed)
+    ranking = make(folder).rerank(QUERY, PASSAGES, top_k=None)
+    assert indices(ranking)[0] == 4
+    assert ranking[0].fused_score == pytest.approx(ranking[0].reranker_score + 100)
+    assert ranking[1].fused_score == ranking[1].reranker_score
+
+
+def test_a_signal_that_fails_degrades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = recorded(tmp_path, a=1.0, b=0.0, fusion={"logit": 1.0, "cosine": 1.0})
+
+    def embed(self: object, texts: list[str]) -> np.ndarray:
+        raise ModelError("the embedder is damaged")
+
+    monkeypatch.setattr("surefoot.embed.Embedder.embed", embed)
+    ranking = make(folder).rerank(QUERY, PASSAGES)
+    assert (ranking.reason, ranking.detail, ranking.scored) == ("model_failed", "the embedder is damaged", 0)
+    assert indices(ranking) == [0, 1, 2, 3, 4]
 
 
 # --- two labels ---

@@ -1,4 +1,4 @@
-"""From scores to an order: by logit, then what was not scored, then what is empty."""
+"""From scores to an order: by score, then what was not scored, then what is empty."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def order(
     *,
     calibration: Calibration,
     threshold: float | None,
+    fused: Mapping[str, float] | None = None,
 ) -> list[RankedSource]:
     """All passages that reach the threshold, in their final order.
 
@@ -37,16 +38,18 @@ def order(
         firsts: of :func:`distinct_texts`.
         scored: the best window of each text that has a score.
         unread: texts that were not scored though they have something to score; they pass any threshold.
-        calibration: from logit to relevance. It is increasing, but rounds: the order is that of the logits.
+        calibration: from score to relevance. It is increasing, but rounds: the order is that of the scores.
         threshold: least relevance, or ``None``.
+        fused: the score of each text that has a logit, where it is not the logit itself.
     """
     keyed: list[tuple[tuple[int, float, int], float | None]] = []
     for index, passage in enumerate(passages):
         best = scored.get(passage.text)
         if best is not None:
-            relevance = calibration.support(best.score)
+            score = best.score if fused is None else fused[passage.text]
+            relevance = calibration.support(score)
             if threshold is None or relevance >= threshold:
-                keyed.append(((0, -best.score, index), relevance))
+                keyed.append(((0, -score, index), relevance))
         elif passage.text in unread:
             keyed.append(((1, 0.0, index), None))
         elif threshold is None:
@@ -66,6 +69,7 @@ def order(
                 rank=rank,
                 reranker_score=None if best is None else best.score,
                 relevance=value,
+                fused_score=None if best is None or fused is None else fused[passage.text],
                 window=None if best is None else best.window,
                 windows=0 if best is None else best.windows,
                 first_stage_score=passage.score,

@@ -47,6 +47,8 @@ class RankedSource:
         relevance: the logit as a probability, 0 to 1: the sigmoid in float64, calibrated where the model's
             manifest has a calibration; ``None`` where the passage was not scored. Different logits may give
             the same relevance 1.0, and the order is that of the logits.
+        fused_score: where the model's manifest joins the logit with other signals: their weighted sum, which
+            then makes the order and the relevance. ``None`` where the logit stands alone.
         window: position in ``text`` of the window that the score is from; the whole text where it fits.
         windows: windows that were scored; 0 where none was.
         first_stage_score: the finite number under ``score`` of a mapping, or in a record's metadata; shown,
@@ -61,6 +63,7 @@ class RankedSource:
     rank: int
     reranker_score: float | None = None
     relevance: float | None = None
+    fused_score: float | None = None
     window: Span | None = None
     windows: int = 0
     first_stage_score: float | None = None
@@ -85,7 +88,7 @@ class Ranking(Sequence[RankedSource]):
         passages: how many passages were handed in; ``top_k`` and ``threshold`` may have left fewer.
         scored: how many of them have a score.
         model: name of the model, or ``None`` where none was used.
-        calibrated: ``relevance`` is calibrated, and not just the sigmoid of the logit.
+        calibrated: ``relevance`` is calibrated, and not just the sigmoid of the score.
         seconds: time that the call took.
     """
 
@@ -151,7 +154,8 @@ class Explanation:
 
     Attributes:
         query, text: what was compared.
-        reranker_score, relevance, window: as in :class:`RankedSource`; the sentences are those of ``window``.
+        reranker_score, window: as in :class:`RankedSource`; the sentences are those of ``window``.
+        relevance: the logit alone as a probability, also where a ranking joins it with other signals.
         sentences: in the order of the text.
         model: name of the model.
     """

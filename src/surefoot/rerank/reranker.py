@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Final
 
@@ -60,6 +60,8 @@ class Reranker:
         strict: raise where a result would be degraded; a deadline still gives a partial result.
         self_test: refuse a model that puts plainly irrelevant passages first. Switch it off only for a model
             that does not read English.
+        fusion: join the logit with other signals where the model's manifest says so; without it, and for all
+            other models, the logit stands alone.
 
     Raises:
         ConfigurationError: an option is out of range.
@@ -75,6 +77,7 @@ class Reranker:
         revision: str | None = None,
         strict: bool = False,
         self_test: bool = True,
+        fusion: bool = True,
     ) -> None:
         for name, value, least in (("max_length", max_length, _LEAST_LENGTH), ("threads", threads, 1)):
             if value is not None and value < least:
@@ -86,6 +89,7 @@ class Reranker:
         self._revision = revision
         self._strict = strict
         self._self_test = self_test
+        self._fusion = fusion
         self._model: RelevanceModel | None = None
         self._failure: tuple[type[ModelError | MissingExtraError], str] | None = None
 
@@ -116,6 +120,7 @@ class Reranker:
     ) -> Ranking:
         """Order passages, the most relevant first.
 
+        The order is that of the logits, or of the fused scores where the model's manifest has a fusion.
         Passages with the same score keep their order. Empty ones and ``None`` have no score and come last. A
         text that occurs twice is scored once, and both passages have their place.
 
@@ -147,7 +152,8 @@ class Reranker:
         read = read_passages(passages, text_fields)
         firsts = distinct_texts(read)
         texts = list(firsts)
-        best: list[Best | None] = [None] * len(texts)
+        scored: dict[str, Best] = {}
+        fused: dict[str, float] | None = None
         reached = 0
         reason: RankingReason | None = None
         detail: str | None = None
@@ -164,6 +170,9 @@ class Reranker:
                     deadline=None if deadline_ms is None else started + deadline_ms / 1000,
                     progress=progress,
                 )
+                found = {text: one for text, one in zip(texts, best, strict=True) if one is not None}
+                fused = self._fused(model, query, texts, found)
+                scored = found
             except _QueryError as error:
                 if self._strict:
                     raise
@@ -173,14 +182,20 @@ class Reranker:
                     raise
                 reason = RankingReason.NO_MODEL if model is None else RankingReason.MODEL_FAILED
                 detail = str(error)
+                reached = 0
         partial = reason is None and reached < len(texts)
         if partial:
             reason = RankingReason.DEADLINE
             detail = f"{reached} of {len(texts)} texts were scored within {deadline_ms:g} ms"
-        calibration = Calibration() if model is None else model.record.calibration
-        scored = {text: found for text, found in zip(texts, best, strict=True) if found is not None}
+        calibration = self._calibration(model)
         ordered = order(
-            read, firsts, scored, set(texts[reached:]), calibration=calibration, threshold=threshold
+            read,
+            firsts,
+            scored,
+            set(texts[reached:]),
+            calibration=calibration,
+            threshold=threshold,
+            fused=fused,
         )
         return Ranking(
             query=query,
@@ -288,6 +303,25 @@ class Reranker:
             raise ModelError(message) from error
         self._model, self._failure = loaded, None
         return loaded
+
+    def _fused(
+        self, model: RelevanceModel, query: str, texts: Sequence[str], found: Mapping[str, Best]
+    ) -> dict[str, float] | None:
+        fusion = model.record.fusion
+        if fusion is None or not self._fusion:
+            return None
+        from surefoot.rerank.signals import fused_scores
+
+        return fused_scores(fusion, query, texts, {text: best.score for text, best in found.items()})
+
+    def _calibration(self, model: RelevanceModel | None) -> Calibration:
+        """From the score that makes the order to relevance."""
+        if model is None:
+            return Calibration()
+        fusion = model.record.fusion
+        if fusion is None or not self._fusion:
+            return model.record.calibration
+        return Calibration(a=fusion.a, b=fusion.b)
 
     def _room(self, model: RelevanceModel, query: str) -> int:
         """Tokens that a passage may have beside the query."""
