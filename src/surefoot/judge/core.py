@@ -31,6 +31,9 @@ ModelLike = str | ChatLike | DecisionEndpoint | Callable[..., Any]
 ContextLike = str | SourceLike | Iterable[SourceLike]
 
 _LEAST_CONTEXT: Final = 256
+_PROMPT_BYTES: Final = 4_096
+"""More than the fixed part of the prompt has."""
+
 _SURROUNDINGS: Final = 1_500
 """Tokens up to which a claim is shown together with the answer that it is part of."""
 
@@ -108,6 +111,7 @@ class Judge:
         self._votes = votes
         self._deadline = None if deadline_ms is None else deadline_ms / 1000.0
         self._room = max_context_tokens
+        self._max_tokens = max_tokens
         self._long_context = long_context
         self._per_claim = per_claim
         self._distrust = on_attack == "unknown"
@@ -119,6 +123,28 @@ class Judge:
     def model(self) -> str:
         """The models, joined by ``" + "``."""
         return " + ".join(asker.model for asker in self._askers)
+
+    @property
+    def prompt_version(self) -> str:
+        """Version of the prompt text."""
+        return PROMPT_VERSION
+
+    @property
+    def in_one_call(self) -> bool:
+        """Whether all claims of an answer go in together, as they do to decision models."""
+        return all(asker.in_one_call for asker in self._askers)
+
+    @property
+    def calls_per_claim(self) -> int:
+        """Replies asked for about one claim: votes of all models."""
+        return self._votes * len(self._askers)
+
+    def token_bound(self, sources: Sequence[Source], answer: str, claim: str, question: str | None) -> int:
+        """Tokens that one call about a claim can use at most, reply included: one for each byte."""
+        texts = [answer, claim, question or "", *(f"{source.title or ''}{source.text}" for source in sources)]
+        # Every line and every run of brackets grows by a mark when it is quoted.
+        size = sum(len(text.encode("utf-8", "replace")) + 2 * text.count("\n") + 64 for text in texts)
+        return min(size, 4 * self._room + 8 * _SURROUNDINGS) * 2 + _PROMPT_BYTES + self._max_tokens
 
     def judge(self, context: ContextLike, response: str | None, *, question: str | None = None) -> Judgement:
         """:meth:`ajudge` for synchronous code; works where the thread already runs an event loop."""
@@ -180,6 +206,7 @@ class Judge:
         *,
         question: str | None = None,
         spans: Sequence[tuple[int, int]] | None = None,
+        deadline: float | None = None,
     ) -> Judgement:
         """The same, claim by claim. Calls start in the order of the claims.
 
@@ -189,6 +216,7 @@ class Judge:
             question: as for :meth:`ajudge`.
             spans: half-open ranges of ``response`` to judge, in code points; by default its claims, as
                 :func:`surefoot.segment.segment_answer` finds them.
+            deadline: value of ``time.monotonic()``, where it comes before that of ``deadline_ms``.
 
         Returns:
             A judgement with one entry in ``claims`` per span, in order.
@@ -204,7 +232,7 @@ class Judge:
         if not spans:
             return self._unknown(Reason.NO_CHECKABLE_CLAIM, started)
         units = await self._units(sources, text, question, spans)
-        results, usage = await self._run(units, started)
+        results, usage = await self._run(units, started, deadline)
         scores = [result.score for result in results]
         score = None if None in scores else max(value for value in scores if value is not None)
         agreements = [result.agreement for result in results if result.agreement is not None]
@@ -222,12 +250,16 @@ class Judge:
             detail=next((result.detail for result in results if result.detail), None),
         )
 
-    async def _run(self, units: Sequence[Unit], started: float) -> tuple[list[ClaimJudgement], Usage]:
+    async def _run(
+        self, units: Sequence[Unit], started: float, deadline: float | None = None
+    ) -> tuple[list[ClaimJudgement], Usage]:
+        own = None if self._deadline is None else started + self._deadline
+        limits = [limit for limit in (own, deadline) if limit is not None]
         return await judge_units(
             units,
             self._askers,
             votes=self._votes,
-            deadline=None if self._deadline is None else started + self._deadline,
+            deadline=min(limits, default=None),
             distrust=self._distrust,
         )
 

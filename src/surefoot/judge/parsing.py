@@ -107,7 +107,7 @@ class _TwiceError(ValueError):
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     scores = [value for key, value in pairs if key == "score"]
-    if any(value != scores[0] for value in scores):
+    if any(value != scores[0] for value in scores[1:]):
         raise _TwiceError
     return dict(pairs)
 

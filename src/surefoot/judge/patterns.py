@@ -115,7 +115,7 @@ PATTERNS: Final[tuple[Rule, ...]] = (
     _rule(
         Flag.DELIMITER,
         "<",
-        rf"</?{_TAG}(?: [^<>\n]{{0,60}})?>|(?:< ?){{2,}}(?:source|statement|question|answer)\b",
+        rf"</?{_TAG}(?: [^<>\n]{{0,60}})?>|(?:< ?){{2,12}}(?:source|statement|question|answer)\b",
     ),
     _rule(
         Flag.DELIMITER,
@@ -127,12 +127,12 @@ PATTERNS: Final[tuple[Rule, ...]] = (
     _rule(
         Flag.DELIMITER,
         "--,==,__,##,<<,[[,{{,~~,((,- -,**",
-        r"(?:[-=_*<\[{~(]{2,}|#{3,})[ /]{0,3}(?:end|begin|start|new|stop)[ _:-]{0,3}(?:of )?(?:the )?"
+        r"(?:[-=_*<\[{~(]{2,20}|#{3,12})[ /]{0,3}(?:end|begin|start|new|stop)[ _:-]{0,3}(?:of )?(?:the )?"
         rf"(?:{_BLOCK}|system|instructions?|task|verdict|score)\b"
-        rf"|[-=_*<\[{{~(]{{3,}}[ /]{{0,3}}(?:{_BLOCK}|system|instructions?|verdict)"
-        r"[ /]{0,3}[-=_*>\]}~)]{3,}",
+        rf"|[-=_*<\[{{~(]{{3,20}}[ /]{{0,3}}(?:{_BLOCK}|system|instructions?|verdict)"
+        r"[ /]{0,3}[-=_*>\]}~)]{3,20}",
     ),
-    _rule(Flag.DELIMITER, ">", r"\b(?:source|statement|question|answer) [0-9a-f]{6,40} ?(?:> ?){2,}"),
+    _rule(Flag.DELIMITER, ">", r"\b(?:source|statement|question|answer) [0-9a-f]{6,40} ?(?:> ?){2,12}"),
     _rule(
         Flag.DELIMITER,
         "role,content,message,score,verdict",
