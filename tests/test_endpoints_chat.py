@@ -186,6 +186,7 @@ def test_no_reply_at_all_is_made_of_a_broken_one(
         {"content": None},
         {"content": [{"token": "a", "logprob": 0.7}]},
         {"content": [{"token": "a", "logprob": True}]},
+        {"content": [{"token": "a", "logprob": -(10**400)}]},
         {"content": [{"token": 1, "logprob": -1}]},
         "x",
     ],

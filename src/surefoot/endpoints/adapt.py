@@ -44,13 +44,13 @@ def as_chat(model: Any, *, timeout: float = 60.0, concurrency: int = 8) -> ChatL
     """
     if isinstance(model, str):
         return ChatEndpoint(model)
+    if isinstance(model, type):
+        raise ConfigurationError(f"{model.__name__} is a class; pass an instance of it")
     if isinstance(model, ChatEndpoint) or all(
         callable(getattr(model, name, None)) for name in ("complete", "complete_sync")
     ):
         chat: ChatLike = model
         return chat
-    if isinstance(model, type):
-        raise ConfigurationError(f"{model.__name__} is a class; pass an instance of it")
     if callable(getattr(model, "invoke", None)) or callable(getattr(model, "ainvoke", None)):
         name = next(
             (

@@ -304,7 +304,7 @@ class Caller:
 
 
 def _complaint(body: bytes) -> str:
-    """What an error body says: ``error.message`` and ``error.code`` of the usual shapes, else nothing."""
+    """What an error body says: ``error.message`` and ``error.code`` or their like, else nothing."""
     try:
         parsed = parse_json(body)
     except ValueError:
@@ -313,7 +313,7 @@ def _complaint(body: bytes) -> str:
     if isinstance(error, str):
         return error
     if isinstance(error, dict):
-        parts = [error.get(name) for name in ("message", "code", "type", "param")]
+        parts = [error.get(name) for name in ("message", "code")]
         return ", ".join(part for part in parts if isinstance(part, str) and part)
     if isinstance(error, list):  # validation errors of FastAPI
         return json.dumps(error)[:4096]

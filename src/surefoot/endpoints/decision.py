@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -206,9 +205,9 @@ def _answers(parsed: Any, questions: Mapping[str, str]) -> tuple[str | None, dic
             raise ValueError(f"no answer to question {name}")
         value = answer["noul"] if answer["type"] == "noul" else None
         # bool is a kind of int in Python, and True would pass for a probability of 1.
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"the answer to question {name} is no probability")
-        if not 0.0 <= value <= 1.0:
+        if not 0.0 <= value <= 1.0:  # false for NaN as well
             raise ValueError(f"the answer to question {name} is not in [0, 1]")
         probabilities[name] = float(value)
     named = parsed.get("model")

@@ -136,10 +136,10 @@ def in_thread(function: Callable[[], T]) -> Future[T]:
             return
         try:
             result = function()
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
-            future.set_exception(error)
-        except BaseException as error:  # noqa: BLE001 - SystemExit would end the event loop that waits
-            future.set_exception(RuntimeError(type(error).__name__))
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            # SystemExit would end the event loop that waits, and no asyncio future takes a StopIteration.
+            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if plain else RuntimeError(type(error).__name__))
         else:
             future.set_result(result)
 
