@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +24,7 @@ from training.verify.data import forbidden, held_items, human_pairs, product_pai
 from training.verify.decision import INPUTS, SIGNS, Decision, balanced_weights, fit, nli_of  # noqa: E402
 from training.verify.edits import Edit, find_edit  # noqa: E402
 from training.verify.figures import answer_figures, claim_figures  # noqa: E402
+from training.verify.leaks import claim_only  # noqa: E402
 from training.verify.learn import Settings, loss_of, rate_at, train  # noqa: E402
 from training.verify.measured import Item, grounding_items, read_items, write_items  # noqa: E402
 from training.verify.model import CLASSES, Network  # noqa: E402
@@ -249,7 +254,9 @@ def test_batches_hold_every_pair_once_and_keep_to_their_size(encoder):
 
 def test_it_learns_and_resumes_to_the_same_weights(encoder, tmp_path):
     write_pairs(tmp_path / "pairs.gz", toy_pairs(600))
-    settings = Settings(rate=3e-3, layer_decay=1.0, batch_tokens=400, budget=12_000, warmup=1_000, most=64)
+    settings = Settings(
+        rate=1e-3, layer_decay=1.0, head_rate=1.0, batch_tokens=200, budget=30_000, warmup=2_000, most=64
+    )
     whole = train([tmp_path / "pairs.gz"], encoder, tmp_path / "whole", settings, device="cpu")
     pairs = toy_pairs(200, seed=9)
     logits = score_pairs(whole, [(pair.premise, pair.claim) for pair in pairs], device="cpu", most=64)
@@ -300,6 +307,49 @@ def test_a_checkpoint_is_what_transformers_reads(encoder, tmp_path):
         expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=mask).logits
     assert torch.allclose(ours, expected, atol=1e-5)
     assert theirs.config.id2label[0] == "entailment"
+
+
+def test_a_claim_that_gives_itself_away_is_noticed():
+    rng = random.Random(0)
+    words = [" ".join(rng.choices(WORDS, k=6)) for _ in range(400)]
+    fair = [Pair(f"{index} {text}", text, LABELS[index % 2 * 2], "fair") for index, text in enumerate(words)]
+    leaky = [
+        Pair(pair.premise, pair.claim + " never" * (pair.label != "entailment"), pair.label, "leaky")
+        for pair in fair
+    ]
+    found = claim_only(fair)["fair"], claim_only(leaky)["leaky"]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert abs(found[0] - 0.5) < 0.12
+    assert found[1] > 0.95
+
+
+def test_a_run_that_is_told_to_end_saves(encoder, tmp_path):
+    write_pairs(tmp_path / "pairs.gz", toy_pairs(100))
+    program = """
+import sys
+from pathlib import Path
+from training.verify.learn import Settings, train
+pairs, init, out = map(Path, sys.argv[1:])
+train([pairs], init, out, Settings(batch_tokens=200, most=64), device="cpu")
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [
+        sys.executable,
+        "-c",
+        program,
+        str(tmp_path / "pairs.gz"),
+        str(encoder),
+        str(tmp_path / "run"),
+    ]
+    with subprocess.Popen(arguments, env=environment) as process:
+        log = tmp_path / "run" / "log.jsonl"
+        while not (log.is_file() and log.stat().st_size):
+            assert process.poll() is None
+            time.sleep(0.2)
+        process.terminate()
+        assert process.wait() == 0
+    assert torch.load(tmp_path / "run" / "state.pt", weights_only=True)["seen"] > 0
 
 
 # --- features and decision -----------------------------------------------------------------------------

@@ -8,6 +8,8 @@
     claims of held-out documents with their selected premises: thresholds and the decision are fitted on them.
 ``measured.jsonl.gz``
     the fixed sample of development sets (``--dev``); nothing is fitted on it.
+``claim_only.json``
+    how much of the labels the claims alone give away.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from training.verify.leaks import claim_only
 from training.verify.measured import Item, answer_items, discover_sets, grounding_items, write_items
 from training.verify.pairs import Pair, write_pairs
 from training.verify.selection import Reader
@@ -220,11 +223,13 @@ def build(
     """
     out.mkdir(parents=True, exist_ok=True)
     banned = forbidden([*([dev] if dev else []), *exclude])
+    human = human_pairs(train, banned, seed=seed, scale=scale)
+    product = product_pairs(train, banned, seed=seed, scale=scale)
+    leaks = {"human": claim_only(human), "product": claim_only(product)}
+    (out / "claim_only.json").write_text(json.dumps(leaks, indent=2) + "\n", "utf-8")
     counts = {
-        "human": write_pairs(out / "human.jsonl.gz", human_pairs(train, banned, seed=seed, scale=scale)),
-        "product": write_pairs(
-            out / "product.jsonl.gz", product_pairs(train, banned, seed=seed, scale=scale)
-        ),
+        "human": write_pairs(out / "human.jsonl.gz", human),
+        "product": write_pairs(out / "product.jsonl.gz", product),
         "held": write_items(out / "held.jsonl.gz", held_items(train, banned, seed=seed, scale=scale)),
     }
     if dev is not None:

@@ -7,6 +7,8 @@ budget stays until it is stopped; branches then start from its checkpoint with a
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -120,7 +122,7 @@ def train(
     minutes: float = 0,
     save_every: float = 10,
 ) -> Path:
-    """Train, or go on with what ``out`` holds.
+    """Train, or go on with what ``out`` holds; SIGTERM saves and ends it.
 
     Args:
         data: files of pairs, mixed.
@@ -182,11 +184,14 @@ def train(
         (out / "state.new").replace(out / "state.pt")
         network.save(out / "checkpoint", tokenizer_from=init)
 
+    stopped: list[int] = []
+    if threading.current_thread() is threading.main_thread():  # elsewhere Python takes no signals
+        signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     recent: list[float] = []
     stream = _stream(rows, settings, (epoch, step))
     with (out / "log.jsonl").open("a", encoding="utf-8") as log:
         for epoch, step, batch in stream:
-            if settings.budget and seen >= settings.budget:
+            if stopped or (settings.budget and seen >= settings.budget):
                 break
             if minutes and time.monotonic() - started > 60 * minutes:
                 break
