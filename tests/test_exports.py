@@ -28,6 +28,7 @@ EXPORTED = [
     "ModelError",
     "ModelIntegrityError",
     "ModelNotFoundError",
+    "Pipeline",
     "RankedSource",
     "Reranker",
     "Source",

@@ -23,6 +23,7 @@ from surefoot.errors import (
 from surefoot.schema import Citation, Claim, Evidence, Source, TruthfulnessReport, Verdict
 
 if TYPE_CHECKING:
+    from surefoot.pipeline import Pipeline
     from surefoot.rerank import RankedSource, Reranker
     from surefoot.retrieve import Index
     from surefoot.verify import Verifier
@@ -42,6 +43,7 @@ __all__ = [
     "ModelError",
     "ModelIntegrityError",
     "ModelNotFoundError",
+    "Pipeline",
     "RankedSource",
     "Reranker",
     "Source",
@@ -54,6 +56,7 @@ __all__ = [
 
 _LAZY = {
     "Index": "surefoot.retrieve",
+    "Pipeline": "surefoot.pipeline",
     "RankedSource": "surefoot.rerank",
     "Reranker": "surefoot.rerank",
     "Verifier": "surefoot.verify",
