@@ -162,6 +162,9 @@ def _evaluate(commands: Any) -> None:
     parser.add_argument("--model", type=Path, help="checkpoint or exported folder; without it baselines only")
     parser.add_argument("--weights", type=Path, help="JSON written by the command fuse")
     parser.add_argument("--queries", type=int, default=50, help="most queries of a collection (50)")
+    parser.add_argument(
+        "--most-passages", type=int, default=10**9, help="cut larger corpora to a part of this size"
+    )
     parser.add_argument("--depth", type=int, default=100, help="candidates of each first stage (100)")
     parser.add_argument("--json", type=Path, help="write all figures here")
     _measured(parser)
@@ -182,22 +185,24 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     from training.rerank.features import collection_lists
     from training.rerank.first_stage import Embedder
     from training.rerank.fusion import Weights
-    from training.rerank.judged import load_collections
+    from training.rerank.judged import load_collections, sample
 
     vectors = options.cache / "vectors" if options.cache else None
     embedder = Embedder(options.embedder, cache=vectors, device=options.device)
-    lists = []
+    lists, sizes = [], {}
     for collection in load_collections(options.data, options.collections):
-        made = collection_lists(collection, embedder, queries=options.queries, depth=options.depth)
+        part = sample(collection, options.queries, options.most_passages)
+        made = collection_lists(part, embedder, depth=options.depth)
         _score(options, made)
         lists += made
-        say(f"{collection.name}: {len(made)} queries")
+        sizes[collection.name] = {"passages": len(part.passages), "of": len(collection.passages)}
+        say(f"{collection.name}: {len(made)} queries, {len(part.passages)} passages")
     fused = json.loads(options.weights.read_text("utf-8"))["systems"] if options.weights else {}
     systems = {"reranked": Weights()} if options.model else {}
     systems |= {n: Weights(**w) for n, w in fused.items() if options.model or not w["logit"]}
     result = report(lists, systems)
     if options.json:
-        result |= {"depth": options.depth, "length": options.length, "weights": fused}
+        result |= {"depth": options.depth, "length": options.length, "weights": fused, "passages": sizes}
         options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(table(result))
     return 0
@@ -228,7 +233,7 @@ def _run_fuse(options: argparse.Namespace) -> int:
     """Weights of logit, cosine and lexical share, and Platt's a and b, from held-out training lists."""
     _setup(options)
     from training.rerank.features import group_lists
-    from training.rerank.fusion import Weights, cross_fitted, fit_platt, fit_weights
+    from training.rerank.fusion import Weights, best_pull, cross_fitted, fit_platt, fit_weights
     from training.rerank.pool import read_groups
 
     lists = group_lists(read_groups(options.data), options.per_source)
@@ -240,12 +245,16 @@ def _run_fuse(options: argparse.Namespace) -> int:
         "reranked + both": ("logit", "cosine", "lexical"),
     }
     single = {"cosine": ("cosine",), "lexical": ("lexical",), "reranked": ("logit",)}
-    systems = {name: fit_weights(lists, names) for name, names in wanted.items()}
+    pulls = {name: best_pull(lists, names) for name, names in (single | wanted).items()}
+    systems = {name: fit_weights(lists, names, pulls[name]) for name, names in wanted.items()}
     result: dict[str, Any] = {
         "lists": len(lists),
         "systems": {name: asdict(weights) for name, weights in systems.items()},
         "platt": {n: fit_platt(lists, w) for n, w in ({"reranked": Weights()} | systems).items() if w.logit},
-        "held_out_ndcg": {name: cross_fitted(lists, names) for name, names in (single | wanted).items()},
+        "pulls": pulls,
+        "held_out_ndcg": {
+            name: cross_fitted(lists, names, pulls[name]) for name, names in (single | wanted).items()
+        },
     }
     options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -50,23 +51,23 @@ class Lists:
     retrieved: dict[str, list[int]]
 
 
+@cache
+def _encoder() -> TextEncoder:
+    return TextEncoder(bundled("static").tokenizer_path)
+
+
 def _shares(query: str, passages: Sequence[str]) -> Floats:
-    lexicon = load_lexicon()
-    encoder = TextEncoder(bundled("static").tokenizer_path)
-    ids = [np.asarray(made.ids, np.int64) for made in encoder.encode([t.lower() for t in (query, *passages)])]
-    return lexical_shares(ids[0], ids[1:], lexicon.idf)
+    texts = [text.lower() for text in (query, *passages)]
+    ids = [np.asarray(made.ids, np.int64) for made in _encoder().encode(texts)]
+    return lexical_shares(ids[0], ids[1:], load_lexicon().idf)
 
 
-def collection_lists(collection: Collection, embedder: Embedder, *, queries: int, depth: int) -> list[Lists]:
-    """BM25's and the embedder's first ``depth`` for a fixed sample of queries."""
+def collection_lists(collection: Collection, embedder: Embedder, *, depth: int) -> list[Lists]:
+    """BM25's and the embedder's first ``depth`` for every query."""
     index = BM25(collection.passages)
     vectors = embedder.encode(collection.passages)
-    order = sorted(range(len(collection.queries)), key=lambda i: stable_share(collection.queries[i]))[
-        :queries
-    ]
-    asked = embedder.encode([collection.queries[i] for i in order])
     made = []
-    for at, vector in zip(order, asked, strict=True):
+    for at, vector in enumerate(embedder.encode(collection.queries)):
         query = collection.queries[at]
         words, cosine = index.scores(query), vectors @ vector
         firsts = {"bm25": top(words, depth).tolist(), "embedder": top(cosine, depth).tolist()}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Collection", "Seen", "load_collections", "plain", "read_rows", "stable_share"]
+__all__ = ["Collection", "Seen", "load_collections", "plain", "read_rows", "sample", "stable_share"]
 
 _SHINGLE = 8
 _SHARED = 0.2
@@ -109,6 +109,30 @@ def _pairs(name: str, path: Path) -> Collection:
             own = gains.setdefault(row["query"], {})
             own[index] = max(own.get(index, 0.0), float(row["relevance"]))
     return Collection(name, tuple(number), tuple(gains), tuple(gains.values()))
+
+
+def sample(collection: Collection, queries: int, passages: int) -> Collection:
+    """A fixed choice of queries, and of passages where there are more than ``passages``.
+
+    What is relevant to a chosen query always stays; the rest is chosen by content alone.
+    """
+    chosen = sorted(range(len(collection.queries)), key=lambda i: stable_share(collection.queries[i]))[
+        :queries
+    ]
+    kept = list(range(len(collection.passages)))
+    if len(kept) > passages:
+        needed = {row for i in chosen for row in collection.relevant[i]}
+        others = sorted(
+            (row for row in kept if row not in needed), key=lambda r: stable_share(collection.passages[r])
+        )
+        kept = sorted([*needed, *others[: max(0, passages - len(needed))]])
+    place = {row: position for position, row in enumerate(kept)}
+    return Collection(
+        collection.name,
+        tuple(collection.passages[row] for row in kept),
+        tuple(collection.queries[i] for i in chosen),
+        tuple({place[row]: gain for row, gain in collection.relevant[i].items()} for i in chosen),
+    )
 
 
 def plain(text: str) -> str:
