@@ -24,6 +24,7 @@ EXPORTED = [
     "Evidence",
     "Index",
     "InputError",
+    "Judge",
     "MissingExtraError",
     "ModelError",
     "ModelIntegrityError",

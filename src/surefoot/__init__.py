@@ -23,6 +23,7 @@ from surefoot.errors import (
 from surefoot.schema import Citation, Claim, Evidence, Source, TruthfulnessReport, Verdict
 
 if TYPE_CHECKING:
+    from surefoot.judge import Judge
     from surefoot.pipeline import Pipeline
     from surefoot.rerank import RankedSource, Reranker
     from surefoot.retrieve import Index
@@ -39,6 +40,7 @@ __all__ = [
     "Evidence",
     "Index",
     "InputError",
+    "Judge",
     "MissingExtraError",
     "ModelError",
     "ModelIntegrityError",
@@ -56,6 +58,7 @@ __all__ = [
 
 _LAZY = {
     "Index": "surefoot.retrieve",
+    "Judge": "surefoot.judge",
     "Pipeline": "surefoot.pipeline",
     "RankedSource": "surefoot.rerank",
     "Reranker": "surefoot.rerank",
