@@ -2,8 +2,8 @@
 
     scripts/test-llm
 
-The model is small, and its judgement worth little. Recorded is what depends on the client: whether a schema holds
-the replies to a form that can be parsed, and whether everything that goes wrong ends in a documented result.
+The model is small, and its judgement worth little. Recorded is what depends on the client: whether a schema
+holds the replies to a form that can be parsed, and whether what goes wrong ends in a documented result.
 Exit code 1 where fewer than 95% of the judge's replies can be parsed.
 """
 
@@ -44,15 +44,15 @@ SCHEMA = {
     "additionalProperties": False,
 }
 SOURCES = [
-    "A parcel to an address in the country arrives within five working days. Express parcels arrive the next day.",
+    "A parcel to an address arrives within five working days. Express parcels arrive the next day.",
     "Returns are free of charge within 30 days. After that, the customer pays the postage of 4.90 euros.",
     "The library is open from Tuesday to Saturday. On Thursday it closes at 20:00, on other days at 18:00.",
     "The battery lasts ten hours. It charges to 80% in 45 minutes and must not be charged below 0 degrees.",
-    "Members pay 60 euros a year. Students and pensioners pay half. Children under twelve need no membership.",
+    "Members pay 60 euros a year. Students and pensioners pay half. Children under twelve need none.",
     "The tower was finished in 1911 and is 96 metres high. A lift goes up to the platform at 70 metres.",
     "The course has twelve lessons. An examination follows after the last lesson and can be repeated once.",
     "Dogs are allowed on a lead in the park, except on the playground. Cycling is not allowed on Sundays.",
-    "The recipe serves four. It needs 300 grams of flour, two eggs and a pinch of salt, and bakes for 40 minutes.",
+    "The recipe serves four. It needs 300 grams of flour, two eggs and a pinch of salt, and 40 minutes.",
     "Tickets are sold at the counter from 9:00. A group of ten or more pays eight euros a person.",
 ]
 """Ten small sources; their sentences are the right answers of one, and the wrong answers of the others."""
