@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from surefoot.cli.index import Pooling, embedder_of
 from surefoot.cli.output import FAILED, FINE, errors, fail, progress, say, show, write
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
+    from surefoot.embed import Embedder
     from surefoot.judge import Judge
     from surefoot.pipeline import Pipeline, PipelineResult, StageEvent
     from surefoot.retrieve import Index
@@ -37,6 +39,13 @@ def ask(
         typer.Option(
             "--source", metavar="FILE", help="A document: text, Markdown, HTML, PDF or JSON. Repeat."
         ),
+    ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option("--embedder", metavar="MODEL", help="Where the index has another than the bundled one."),
+    ] = None,
+    pooling: Annotated[
+        Pooling | None, typer.Option("--pooling", help="For --embedder, where its folder does not say.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Passages to retrieve.")] = 15,
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Passages to write the answer from.")] = 5,
@@ -95,7 +104,11 @@ def ask(
             raise typer.BadParameter("the question is empty")
         if top_k > k:
             raise typer.BadParameter(f"--top-k must be at most -k: {top_k} of {k} passages")
-        passages = _loaded(index) if index is not None else _built(source or [], max_mb, quiet=quiet)
+        vectors = embedder_of(embedder, pooling, None)
+        if index is not None:
+            passages = _loaded(index, vectors)
+        else:
+            passages = _built(source or [], vectors, max_mb, quiet=quiet)
         from surefoot.pipeline import MIN_EVIDENCE, Pipeline
 
         pipeline = Pipeline(
@@ -119,17 +132,17 @@ def ask(
     raise typer.Exit(FAILED if result.degraded else FINE)
 
 
-def _loaded(folder: Path) -> Index:
+def _loaded(folder: Path, embedder: Embedder) -> Index:
     from surefoot.retrieve import Index
 
     if not folder.is_dir():
         raise InputError(
             f"{folder}: there is no index: make one with `surefoot index PATH... --out {folder}`"
         )
-    return _filled(Index.load(folder), f"the index {folder}")
+    return _filled(Index.load(folder, embedder=embedder), f"the index {folder}")
 
 
-def _built(files: list[str], max_mb: float, *, quiet: bool) -> Index:
+def _built(files: list[str], embedder: Embedder, max_mb: float, *, quiet: bool) -> Index:
     """An index in memory, for this one question."""
     from surefoot.cli.request import read_sources
 
@@ -141,7 +154,7 @@ def _built(files: list[str], max_mb: float, *, quiet: bool) -> Index:
     from surefoot.retrieve import Index
 
     with progress("reading", quiet=quiet) as step:
-        built = Index.build(sources, progress=step)
+        built = Index.build(sources, embedder=embedder, progress=step)
     return _filled(built, "what was given as --source")
 
 
