@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import hashlib
+import importlib
 import importlib.metadata
 import json
 import os
@@ -39,7 +41,7 @@ OUTPUT = Path(__file__).resolve().parent / "results" / "llm.json"
 
 SCHEMA = {
     "type": "object",
-    "properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}},
+    "properties": {"score": {"type": "number", "enum": [0, 0.25, 0.5, 0.75, 1]}},
     "required": ["score"],
     "additionalProperties": False,
 }
@@ -69,7 +71,7 @@ def cases(count: int) -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def serve(model: Path, *, context: int, wait: float) -> Iterator[str]:
+def serve(model: Path, *, context: int, threads: int, wait: float) -> Iterator[str]:
     """Start the server and yield its base URL; it is stopped in the end.
 
     Raises:
@@ -79,7 +81,8 @@ def serve(model: Path, *, context: int, wait: float) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "llama_cpp.server", "--model", str(model), "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--n_ctx", str(context), "--n_threads", str(os.cpu_count() or 1)]
+    command += ["--port", str(port), "--n_ctx", str(context), "--n_threads", str(threads)]
+    command += ["--n_threads_batch", str(threads), "--chat_format", "gemma"]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         url = f"http://127.0.0.1:{port}/v1"
@@ -120,7 +123,7 @@ def try_endpoint(endpoint: ChatEndpoint, count: int) -> dict[str, Any]:
                 [{"role": "user", "content": prompt}], max_tokens=48, schema=SCHEMA, logprobs=False
             )
         except EndpointError as error:
-            errors[type(error).__name__] += 1
+            errors[f"{type(error).__name__}: {error}"[:300]] += 1
             continue
         total += reply.usage
         seconds.append(reply.usage.seconds)
@@ -248,17 +251,20 @@ def try_ask(endpoint: ChatEndpoint) -> dict[str, Any]:
 
 
 def model_file() -> Path:
-    """The weights in the installed package."""
-    files = importlib.metadata.files(MODEL_PACKAGE) or []
-    found = next((file for file in files if file.name.endswith(".gguf")), None)
-    if found is None:
-        raise RuntimeError(f"{MODEL_PACKAGE} holds no .gguf file")
-    return Path(str(found.locate())).resolve()
+    """The weights, put together from the installed packages, which check their sha256."""
+    package = importlib.import_module(MODEL_PACKAGE.replace("-", "_"))
+    return Path(package.assemble(Path(sys.prefix) / "models" / package.MODEL_NAME))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--calls", type=int, default=100, help="calls of the judge (default 100)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="of the server; more than are free make it very slow (default 1)",
+    )
     parser.add_argument("--wait", type=float, default=300.0, help="seconds that the server may take to start")
     parser.add_argument("--json", type=Path, default=OUTPUT, help="where the result goes")
     options = parser.parse_args()
@@ -267,11 +273,12 @@ def main() -> int:
         "hardware": describe(),
         "server": f"{SERVER_PACKAGE} {importlib.metadata.version(SERVER_PACKAGE)}",
         "model": model.name,
+        "model_sha256": hashlib.sha256(model.read_bytes()).hexdigest(),
         "model_package": f"{MODEL_PACKAGE} {importlib.metadata.version(MODEL_PACKAGE)}",
         "load_before": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
     }
-    with serve(model, context=8192, wait=options.wait) as url:
-        endpoint = ChatEndpoint(model.stem, base_url=url, api_key_env=None, timeout=120.0, concurrency=1)
+    with serve(model, context=8192, threads=options.threads, wait=options.wait) as url:
+        endpoint = ChatEndpoint(model.stem, base_url=url, api_key_env=None, timeout=300.0, concurrency=1)
         record["endpoint"] = try_endpoint(endpoint, min(20, options.calls))
         print("endpoint:", json.dumps(record["endpoint"]), flush=True)
         record["judge"] = try_judge(endpoint, options.calls)

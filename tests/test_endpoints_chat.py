@@ -368,16 +368,20 @@ def test_without_a_schema_where_the_server_rejects_it(
     assert len(server.requests) == 4  # remembered
 
 
-def test_the_other_way_to_give_a_schema(server: play.ScriptedEndpoint, chat: Chat) -> None:
+@pytest.mark.parametrize("status", [422, 500, 501])
+def test_the_other_way_to_give_a_schema(server: play.ScriptedEndpoint, chat: Chat, status: int) -> None:
+    """FastAPI answers 422; llama-cpp-python, which is built on it, 500."""
+
     def act(request: play.Request) -> play.Act:
         fine = request.body["response_format"]["type"] == "json_object"
         detail = [{"loc": ["response_format", "type"], "msg": "Input should be 'json_object'"}]
-        return play.chat("0.5") if fine else play.reply({"detail": detail}, status=422)
+        return play.chat("0.5") if fine else play.reply({"detail": detail}, status=status)
 
     server.default = act
-    endpoint = chat()
+    endpoint = chat(retries=2)
     assert endpoint.complete_sync(HELLO, schema=SCHEMA).text == "0.5"
     assert endpoint.supports_schema is True
+    assert len(server.requests) == 2
     assert server.requests[-1].body["response_format"] == {"type": "json_object", "schema": SCHEMA}
 
 
@@ -423,6 +427,18 @@ def test_a_request_that_is_wrong_otherwise_teaches_nothing(server: play.Scripted
     server.acts = []
     endpoint.complete_sync(HELLO, schema=SCHEMA, logprobs=True)
     assert {"response_format", "logprobs"} <= set(server.requests[-1].body)
+
+
+@pytest.mark.usefixtures("quick_retries")
+def test_a_broken_server_teaches_nothing(server: play.ScriptedEndpoint, chat: Chat) -> None:
+    server.acts = [play.error(500, "out of memory")]
+    endpoint = chat(retries=1)
+    endpoint.complete_sync(HELLO, schema=SCHEMA)
+    assert (len(server.requests), endpoint.supports_schema) == (2, True)
+    server.default = play.error(500, "response_format broke the server")
+    with pytest.raises(EndpointUnavailableError, match="HTTP 500"):
+        endpoint.complete_sync(HELLO, schema=SCHEMA)
+    assert endpoint.supports_schema is True
 
 
 def test_a_filtered_prompt_is_not_sent_again(server: play.ScriptedEndpoint, chat: Chat) -> None:

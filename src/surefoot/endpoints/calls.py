@@ -7,7 +7,7 @@ import json
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -179,6 +179,7 @@ class Caller:
         output_tokens: int,
         deadline: float | None,
         ledger: Ledger,
+        final: Callable[[Outcome], bool] | None = None,
     ) -> Outcome:
         """Send until there is an answer that a retry would not change.
 
@@ -189,10 +190,11 @@ class Caller:
             output_tokens: most tokens of the reply.
             deadline: value of ``time.monotonic()`` after which nothing may go on.
             ledger: gets what the attempts used.
+            final: whether a reply with a status that may pass is known not to.
 
         Returns:
-            A complete reply: 2xx, or 3xx and 4xx that are final. What a 2xx reply says about its tokens is
-            put into the ledger.
+            A complete reply: 2xx, 3xx and 4xx that are final, and what ``final`` says is. What a 2xx reply
+            says about its tokens is put into the ledger.
 
         Raises:
             BudgetExceededError: the next attempt might exceed the budget.
@@ -210,6 +212,8 @@ class Caller:
                 path, body, input_tokens, output_tokens, timeout=timeout, ledger=ledger
             )
             attempt += 1
+            if outcome.failure is None and final is not None and final(outcome):
+                return outcome
             if not _may_pass(outcome):
                 if outcome.failure is not None:
                     raise self.error(EndpointReplyError, outcome.detail, ledger)
@@ -289,7 +293,8 @@ class Caller:
 
     def rejected(self, outcome: Outcome, ledger: Ledger) -> EndpointError:
         """The exception for a final status other than 2xx."""
-        return self.error(EndpointRejectedError, self.describe(outcome), ledger)
+        kind = EndpointUnavailableError if (outcome.status or 0) >= 500 else EndpointRejectedError
+        return self.error(kind, self.describe(outcome), ledger)
 
     def describe(self, outcome: Outcome) -> str:
         """Status and, where it says more, the server's own words without secrets."""

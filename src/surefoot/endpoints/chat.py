@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from surefoot.endpoints.budget import Budget
 from surefoot.endpoints.calls import Caller, Ledger, Limits, check_deadline, parse_json, printable
 from surefoot.endpoints.completion import read_completion
 from surefoot.endpoints.features import Features
-from surefoot.endpoints.http import Address, HttpClient, read_key
+from surefoot.endpoints.http import Address, HttpClient, Outcome, read_key
 from surefoot.endpoints.loop import run, run_sync
 from surefoot.endpoints.records import ChatReply, Message
 from surefoot.errors import ConfigurationError, EndpointReplyError, InputError
@@ -230,12 +231,13 @@ class ChatEndpoint:
                     output_tokens=max_tokens,
                     deadline=deadline,
                     ledger=ledger,
+                    final=partial(_names_a_feature, features, body),
                 )
                 if 200 <= (outcome.status or 0) < 300:
                     break
                 less = None
-                if outcome.status in {400, 422}:
-                    less = features.without(outcome.body[:8192].decode("utf-8", "replace"), body)
+                if outcome.status in {400, 422} or _names_a_feature(features, body, outcome):
+                    less = features.without(_start_of(outcome), body)
                 if less is None:
                     raise self._caller.rejected(outcome, ledger)
                 features = less
@@ -257,6 +259,14 @@ class ChatEndpoint:
         if "logprobs" in sent:
             self._logprobs_seen = reply.logprobs is not None
         self._features = self._features.merged(features)
+
+
+def _start_of(outcome: Outcome) -> str:
+    return outcome.body[:8192].decode("utf-8", "replace")
+
+
+def _names_a_feature(features: Features, sent: Mapping[str, Any], outcome: Outcome) -> bool:
+    return outcome.status in {500, 501} and features.named(_start_of(outcome), sent)
 
 
 def check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:

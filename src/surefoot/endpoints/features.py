@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 __all__ = ["Features"]
 
 _FILTERED: Final = "content_filter"
-_SCHEMA_WORDS: Final = ("response_format", "json_schema", "json_object", "schema", "grammar")
+_SCHEMA_NAMES: Final = ("response_format", "json_schema", "json_object")
+_SCHEMA_WORDS: Final = (*_SCHEMA_NAMES, "schema", "grammar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,22 @@ class Features:
             seed=self.seed and other.seed,
         )
 
+    def named(self, complaint: str, sent: Mapping[str, Any]) -> bool:
+        """Whether a complaint names a feature that was sent.
+
+        llama-cpp-python answers 500 to a ``response_format`` that it does not know; repeating it is no use.
+        """
+        text = complaint.lower()
+        schema = "response_format" in sent and any(name in text for name in _SCHEMA_NAMES)
+        return schema or ("logprobs" in sent and "logprobs" in text)
+
     def without(self, complaint: str, sent: Mapping[str, Any]) -> Features | None:
         """The features less the one that a server rejects.
 
         Each step takes one away, so that there are few; which one is read from the complaint, where it says.
 
         Args:
-            complaint: body of a reply with status 400 or 422.
+            complaint: body of a reply with status 400 or 422, or one that names a feature.
             sent: the request.
 
         Returns:
