@@ -138,6 +138,8 @@ def embed_passages(
 ) -> tuple[Vectors, int]:
     """Vectors of texts: those that are known, those of the journal, and the others computed and journalled.
 
+    Equal texts are computed once.
+
     Args:
         texts: what to embed.
         embedder: makes the vectors.
@@ -154,29 +156,34 @@ def embed_passages(
     """
     vectors = np.empty((len(texts), embedder.dimension), dtype=np.float32)
     journal = None if checkpoint is None else Journal(Path(checkpoint), embedder.settings)
-    missing: list[int] = []
+    places: dict[str, list[int]] = {}
     for at, text in enumerate(texts):
+        places.setdefault(text, []).append(at)
+    missing: list[str] = []
+    for text, where in places.items():
         found = known.get(text)
         if found is None and journal is not None:
             found = journal.get(text)
         if found is None:
-            missing.append(at)
+            missing.append(text)
         else:
-            vectors[at] = found
-    done = len(texts) - len(missing)
+            vectors[where] = found
+    done = len(texts) - sum(len(places[text]) for text in missing)
     if progress is not None and texts:
         progress(done, len(texts))
     with contextlib.ExitStack() as stack:
         if journal is not None:
             stack.enter_context(journal)
         for start in range(0, len(missing), _AT_ONCE):
-            part = missing[start : start + _AT_ONCE]
-            batch = [texts[at] for at in part]
-            vectors[part] = embedder.embed(batch)
+            batch = missing[start : start + _AT_ONCE]
+            made = embedder.embed(batch)
             if journal is not None:
-                journal.put(batch, vectors[part])
+                journal.put(batch, made)
+            for text, vector in zip(batch, made, strict=True):
+                vectors[places[text]] = vector
+                done += len(places[text])
             if progress is not None:
-                progress(done + start + len(part), len(texts))
+                progress(done, len(texts))
     return vectors, len(missing)
 
 
