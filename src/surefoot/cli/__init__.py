@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import surefoot
-from surefoot.cli import check, doctor, judge, models, rerank
+from surefoot.cli import ask, check, doctor, index, judge, models, rerank, search
 from surefoot.cli.output import write
 
 __all__ = ["app"]
@@ -42,5 +42,5 @@ def _main(
     """Shows which sentences of an LLM's answer stand on their sources."""
 
 
-for _command in (check, judge, rerank, models, doctor):
+for _command in (check, ask, judge, rerank, index, search, models, doctor):
     _command.register(app)
