@@ -174,6 +174,9 @@ def _evaluate(commands: Any) -> None:
 def _measured(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--embedder", type=Path, required=True, help="checkpoint of the sentence embedder")
     parser.add_argument("--length", type=int, default=256, help="most tokens of a pair (256)")
+    parser.add_argument(
+        "--windows", action="store_true", help="best window of a longer passage, instead of a cut"
+    )
     parser.add_argument("--cache", type=Path, help="folder for vectors and logits")
     _common(parser)
 
@@ -213,9 +216,10 @@ def _score(options: argparse.Namespace, lists: Any) -> None:
     from training.rerank.scoring import Scorer
 
     if options.model:
-        scorer = Scorer(options.model, device=options.device, threads=options.threads, length=options.length)
+        how = {"threads": options.threads, "length": options.length, "windows": options.windows}
+        scorer = Scorer(options.model, device=options.device, **how)
         file = next(p for n in ("model.onnx", "model.safetensors") if (p := options.model / n).is_file())
-        key = f"{hashlib.sha256(file.read_bytes()).hexdigest()}:{options.length}"
+        key = f"{hashlib.sha256(file.read_bytes()).hexdigest()}:{options.length}{'w' * options.windows}"
         with_logits(lists, scorer, options.cache / "logits" if options.cache else None, key, say)
 
 
@@ -276,6 +280,9 @@ def _export(commands: Any) -> None:
     )
     parser.add_argument("--name", default="rerank", help="of the model (rerank)")
     parser.add_argument("--length", type=int, default=256, help="most tokens of a pair (256)")
+    parser.add_argument(
+        "--windows", action="store_true", help="best window of a longer passage, instead of a cut"
+    )
     parser.add_argument("--cache", type=Path, help="folder for logits")
     _common(parser)
     parser.set_defaults(run=_run_export)

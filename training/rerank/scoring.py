@@ -13,6 +13,8 @@ from training.rerank.first_stage import device_of
 from training.rerank.train import encode_pairs, load_model, pad
 
 from surefoot.models.int8store import SESSION_CONFIG
+from surefoot.rerank.windows import split
+from surefoot.runtime import TextEncoder
 
 __all__ = ["Scorer"]
 
@@ -27,9 +29,19 @@ class Scorer:
         device: for a checkpoint: ``auto``, ``cpu`` or ``cuda``.
         threads: for ONNX Runtime.
         length: most tokens of a pair.
+        windows: score a longer passage by its best window, as surefoot does, instead of cutting it.
     """
 
-    def __init__(self, folder: Path, *, device: str = "auto", threads: int = 1, length: int = 256) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        device: str = "auto",
+        threads: int = 1,
+        length: int = 256,
+        windows: bool = False,
+    ) -> None:
+        self._encoder = TextEncoder(folder / "tokenizer.json") if windows else None
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._length = length
         self._device = device_of(device)
@@ -44,6 +56,20 @@ class Scorer:
     @torch.inference_mode()
     def logits(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """One logit per pair, in the order of the pairs."""
+        if self._encoder is None:
+            return self._plain(pairs)
+        parts: list[tuple[str, str]] = []
+        owner: list[int] = []
+        for index, (query, passage) in enumerate(pairs):
+            room = max(self._length - 3 - len(self._encoder.encode([query])[0].ids), self._length // 4)
+            spans = list(split(passage, self._encoder, room)) or [None]
+            parts += [(query, passage if span is None else passage[span.start : span.end]) for span in spans]
+            owner += [index] * len(spans)
+        made = np.full(len(pairs), -np.inf, np.float32)
+        np.maximum.at(made, owner, self._plain(parts))
+        return made
+
+    def _plain(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         encodings = encode_pairs(self._tokenizer, pairs, self._length)
         order = sorted(range(len(pairs)), key=lambda i: -len(encodings[i].ids))
         made = np.zeros(len(pairs), np.float32)
