@@ -133,6 +133,7 @@ def timed(
         figures[f"sentence_transformers_seconds_{count}"] = statistics.median(other)
         figures[f"speedup_{count}"] = statistics.median(other) / statistics.median(mine)
         figures[f"lowest_speedup_{count}"] = min(b / a for a, b in zip(mine, other, strict=True))
+        print(f"{count} passages: {figures[f'speedup_{count}']:.2f} times as fast", flush=True)
     return figures
 
 
