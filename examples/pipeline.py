@@ -14,7 +14,7 @@ from surefoot import Pipeline, Source
 POLICY = Path(__file__).with_name("policy.json")
 
 
-def passages(question: str, k: int) -> list[Source]:
+def passages(_question: str, k: int) -> list[Source]:
     """A retriever of one's own: with four short documents, all of them. See also surefoot.Index."""
     documents = json.loads(POLICY.read_text(encoding="utf-8"))["sources"]
     return [Source(**document) for document in documents][:k]

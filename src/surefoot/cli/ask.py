@@ -249,7 +249,7 @@ def _print(result: PipelineResult) -> None:
             f"judge: {judgement.score:.2f}, risk {judgement.risk_level}, by {printable(judgement.model)}"
         )
     write("\n".join(lines) + "\n")
-    if result.report is not None:
+    if result.report is not None and not result.cannot_answer:
         from surefoot.report.table import print_report
 
         report = result.report

@@ -54,7 +54,7 @@ class ExtractiveAnswerer:
     """
 
     def __init__(
-        self, reranker: Reranker | None = None, *, max_sentences: int = 2, margin: float = 0.5
+        self, reranker: Reranker | None = None, *, max_sentences: int = 2, margin: float = 0.8
     ) -> None:
         if isinstance(max_sentences, bool) or not isinstance(max_sentences, int) or max_sentences < 1:
             raise ConfigurationError(f"max_sentences must be a whole number of at least 1: {max_sentences!r}")
