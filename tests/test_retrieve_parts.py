@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import unicodedata
 from collections import Counter
 from typing import Any
 
@@ -139,6 +140,22 @@ def test_the_record_of_a_chunker_restores_it() -> None:
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+def test_many_marks_on_one_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Normalising them takes the square of their number: a megabyte takes hours."""
+    seen: list[int] = []
+    real = unicodedata.normalize
+
+    def watched(form: Any, text: str) -> str:
+        runs = "".join("x" if unicodedata.combining(character) else " " for character in text).split()
+        seen.append(max(map(len, runs), default=0))
+        return real(form, text)
+
+    monkeypatch.setattr("surefoot.retrieve.lexical.unicodedata.normalize", watched)
+    assert words("Café naïve") == ["café", "naïv"]
+    assert words("x" + "\u0301\u0316" * 5_000 + " dog")[-1] == "dog"
+    assert 0 < max(seen) <= 30
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=300))

@@ -40,6 +40,9 @@ _UNSPACED: Final = re.compile(
 _LONGEST: Final = 100
 """A longer word is no word that anybody asks for; its beginning stands for it."""
 
+_PARTS: Final = re.compile(r"\s+|\S+")
+_MOST_MARKS: Final = 30
+
 _STOP: Final = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these "
     "they this to was will with".split()
@@ -205,11 +208,35 @@ def _terms(texts: Iterable[str]) -> list[list[str]]:
     result = []
     for text in texts:
         found: list[str] = []
-        for word in _WORD.findall(unicodedata.normalize("NFKC", clean(text)).casefold()):
+        for word in _WORD.findall(_folded(clean(text))):
             found.extend(_pairs_of_characters(word) if _UNSPACED.search(word) else [word[:_LONGEST]])
         kept = [word for word in found if word not in _STOP]
         result.append(list(stem(kept or found)))
     return result
+
+
+def _folded(text: str) -> str:
+    """NFKC and case folding, in linear time.
+
+    Normalising sorts the marks of a character, which takes the square of their number; so after 30 of them
+    one that ends the sorting is put in, as the Stream-Safe Text Format does (Unicode Standard Annex 15).
+    """
+    if text.isascii():
+        return text.casefold()
+    parts = (part if len(part) <= _LONGEST else _stream_safe(part) for part in _PARTS.findall(text))
+    return "".join(unicodedata.normalize("NFKC", part) for part in parts).casefold()
+
+
+def _stream_safe(text: str) -> str:
+    found: list[str] = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > _MOST_MARKS:
+            found.append("\N{COMBINING GRAPHEME JOINER}")
+            marks = 1
+        found.append(character)
+    return "".join(found)
 
 
 def _pairs_of_characters(word: str) -> list[str]:
