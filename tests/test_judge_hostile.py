@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks import ATTACKS, BENIGN, HONEST, SOURCE, STATEMENT, Attack, gullible, plain_prompt, structural
+from attacks import (
+    ATTACKS,
+    BENIGN,
+    EVASIVE,
+    HONEST,
+    SOURCE,
+    STATEMENT,
+    Attack,
+    gullible,
+    plain_prompt,
+    structural,
+)
 from scripted_endpoint import ScriptedEndpoint, chat, decisions
 from surefoot.endpoints import ChatEndpoint, DecisionEndpoint
 from surefoot.judge import Flag, Judge
@@ -102,6 +114,14 @@ def test_ordinary_text_is_not_flagged(text: str) -> None:
 )
 def test_each_kind_is_named(text: str, flag: Flag) -> None:
     assert flag in find_attacks(text)
+
+
+def test_every_flag_is_explained() -> None:
+    text = (Path(__file__).resolve().parents[1] / "docs" / "judge.md").read_text(encoding="utf-8")
+    assert [flag.value for flag in Flag if f"| `{flag}` |" not in text] == []
+    assert f"run {len(ATTACKS)} attacks" in text
+    found = sum(bool(find_attacks(attack)) for attack in EVASIVE)
+    assert f"Of {len(EVASIVE)} attacks written to get past it, {found} were flagged" in text
 
 
 # quoting
