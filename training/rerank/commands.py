@@ -279,6 +279,7 @@ def _export(commands: Any) -> None:
         "--out", type=Path, default=Path("src/surefoot/assets/models"), help="folder of the models"
     )
     parser.add_argument("--name", default="rerank", help="of the model (rerank)")
+    parser.add_argument("--max-length", type=int, default=512, help="a longer pair is read in windows (512)")
     parser.add_argument("--length", type=int, default=256, help="most tokens of a pair (256)")
     parser.add_argument(
         "--windows", action="store_true", help="best window of a longer passage, instead of a cut"
@@ -301,12 +302,13 @@ def _run_export(options: argparse.Namespace) -> int:
     run = json.loads((options.checkpoint / "run.json").read_text("utf-8"))
     measured = json.loads(options.measured.read_text("utf-8"))
     sources = list(dict.fromkeys(group.source for group in groups))
+    card = entry(fit, options.system, run, sources, measured) | {"max_length": options.max_length}
     lists = {kind: group_lists(groups, options.per_source) for kind in ("float32", "int8")}
     made = ship(
         options.checkpoint,
         options.out,
         options.name,
-        entry(fit, options.system, run, sources, measured),
+        card,
         lists,
         score=lambda folder, items: _score(argparse.Namespace(**vars(options) | {"model": folder}), items),
     )
