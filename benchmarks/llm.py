@@ -82,7 +82,12 @@ def serve(model: Path, *, context: int, threads: int, wait: float) -> Iterator[s
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "llama_cpp.server", "--model", str(model), "--host", "127.0.0.1"]
     command += ["--port", str(port), "--n_ctx", str(context), "--n_threads", str(threads)]
-    command += ["--n_threads_batch", str(threads), "--chat_format", "gemma"]
+    command += [
+        "--n_threads_batch",
+        str(threads),
+        "--chat_format",
+        "chatml",
+    ]  # that of Gemma leaves out system messages
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         url = f"http://127.0.0.1:{port}/v1"
