@@ -16,11 +16,16 @@ import surefoot.errors
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORTED = [
+    "BudgetExceededError",
     "Citation",
     "Claim",
     "ConfigurationError",
     "DownloadRefusedError",
     "EndpointError",
+    "EndpointRejectedError",
+    "EndpointReplyError",
+    "EndpointTimeoutError",
+    "EndpointUnavailableError",
     "Evidence",
     "Index",
     "InputError",

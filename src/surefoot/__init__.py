@@ -10,9 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import (
+    BudgetExceededError,
     ConfigurationError,
     DownloadRefusedError,
     EndpointError,
+    EndpointRejectedError,
+    EndpointReplyError,
+    EndpointTimeoutError,
+    EndpointUnavailableError,
     InputError,
     MissingExtraError,
     ModelError,
@@ -32,11 +37,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BudgetExceededError",
     "Citation",
     "Claim",
     "ConfigurationError",
     "DownloadRefusedError",
     "EndpointError",
+    "EndpointRejectedError",
+    "EndpointReplyError",
+    "EndpointTimeoutError",
+    "EndpointUnavailableError",
     "Evidence",
     "Index",
     "InputError",
