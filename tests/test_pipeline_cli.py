@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +170,16 @@ def test_nothing_of_a_document_acts_on_the_terminal(tmp_path: Path) -> None:
     result = run(QUESTION, "--source", tmp_path / "bad.txt", "--min-evidence", "0")
     assert "\x1b" not in result.stdout
     assert "<U+001B>" in result.stdout
+
+
+def test_the_example_runs_offline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = Path(__file__).resolve().parents[1] / "examples" / "pipeline.py"
+    if not example.exists():
+        pytest.skip("the examples are not beside the tests")
+    monkeypatch.setattr(sys, "argv", [str(example)])
+    runpy.run_path(str(example), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "The return label costs 4.50 euros. [Doc " in shown
+    assert "- supported: verbatim" in shown
