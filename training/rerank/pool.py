@@ -210,6 +210,8 @@ def build(
 
 def mine(name: str, examples: list[Example], embedder: Embedder, rng: random.Random) -> Iterator[Group]:
     """Groups of the examples of one source, negatives from each other's passages."""
+    if not examples:
+        return
     texts = list(dict.fromkeys(example.passage for example in examples))
     number = {text: index for index, text in enumerate(texts)}
     lexical = BM25(texts)
