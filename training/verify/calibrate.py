@@ -32,6 +32,12 @@ CANDIDATES: Final[Mapping[str, dict[str, Any]]] = {
     "unseen": {"use": ("unseen_all",)},
     "nli + unseen": {"use": (*_NLI, "unseen_all")},
     "nli + aligned": {"use": (*_NLI, "aligned", "aligned_low")},
+    "nli + alignment + unseen, gated": {
+        "use": ("entailment", "aligned", "unseen_near"),
+        "pieces": 1,
+        "penalty": 0.001,
+        "gated": True,
+    },
     "nli + vectors + facts": {"use": (*_NLI, *_VECTORS, *_FACTS)},
     "all": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS)},
     "all, stiff": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS), "penalty": 0.1},

@@ -23,6 +23,8 @@ __all__ = ["INPUTS", "SIGNS", "Decision", "fit", "inputs_of", "nli_of"]
 ON_TOPIC: Final = 0.4
 SURE: Final = 0.85
 CALM: Final = 0.2
+SHORT_WORDS: Final = 60
+LONG_WORDS: Final = 250
 
 NLI: Final = ("entailment", "entailment_joined", "entailment_least", "contradiction")
 INPUTS: Final = (*NLI, *FEATURES)
@@ -89,24 +91,25 @@ class Decision:
     """A fitted decision.
 
     Attributes:
-        ramps: (input, knots, coefficients): the function rises by a coefficient from each knot to the next,
-            times the sign of the input.
+        ramps: (input, knots, coefficients, side): the function rises by a coefficient from each knot to the
+            next, times the sign of the input. A side other than "any" counts by :func:`longness`.
         products: (input, knots, input, knots, coefficients [first, second]) in the same manner.
-        bias: added.
+        bias, long_bias: added; the second times :func:`longness`.
         scale, shift: of the last calibration: support = sigmoid(scale * value + shift).
     """
 
-    ramps: tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...]
+    ramps: tuple[tuple[str, tuple[float, ...], tuple[float, ...], str], ...]
     products: tuple[tuple[str, tuple[float, ...], str, tuple[float, ...], tuple[tuple[float, ...], ...]], ...]
     bias: float
+    long_bias: float = 0.0
     scale: float = 1.0
     shift: float = 0.0
 
     def value(self, inputs: Array) -> Array:
         """The sum before the sigmoid [rows], of inputs [rows, inputs]."""
-        total = np.full(len(inputs), self.bias)
-        for name, knots, slopes in self.ramps:
-            total += _ramps(inputs, name, knots) @ np.asarray(slopes)
+        total = self.bias + self.long_bias * longness(inputs)
+        for name, knots, slopes, side in self.ramps:
+            total += _share(inputs, side) * (_ramps(inputs, name, knots) @ np.asarray(slopes))
         for one, first, two, second, slopes in self.products:
             left, right = _ramps(inputs, one, first), _ramps(inputs, two, second)
             total += np.einsum("ni,nj,ij->n", left, right, np.asarray(slopes))
@@ -121,14 +124,17 @@ class Decision:
         return {
             "kind": "monotone",
             "bias": round(self.scale * self.bias + self.shift, 4),
+            "long_bias": round(self.scale * self.long_bias, 4),
+            "long": [SHORT_WORDS, LONG_WORDS],
             "terms": [
                 {
                     "input": name,
                     "sign": SIGNS[name],
+                    "side": side,
                     "knots": [round(knot, 4) for knot in knots],
                     "rise": [round(self.scale * slope, 4) for slope in slopes],
                 }
-                for name, knots, slopes in self.ramps
+                for name, knots, slopes, side in self.ramps
                 if max(slopes) * self.scale > 5e-4
             ],
             "products": [
@@ -146,7 +152,9 @@ class Decision:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Decision:
         """Read what :meth:`to_json` wrote."""
-        ramps = tuple((term["input"], tuple(term["knots"]), tuple(term["rise"])) for term in data["terms"])
+        ramps = tuple(
+            (term["input"], tuple(term["knots"]), tuple(term["rise"]), term["side"]) for term in data["terms"]
+        )
         products = tuple(
             (
                 term["inputs"][0],
@@ -157,7 +165,23 @@ class Decision:
             )
             for term in data["products"]
         )
-        return cls(ramps, products, data["bias"])
+        return cls(ramps, products, data["bias"], data["long_bias"])
+
+
+def longness(inputs: Array) -> Array:
+    """How much like a document the sources are [rows]: 0 below 60 words, 1 above 250.
+
+    In a long source every word of a true claim can be found; beside one sentence it has words of its own.
+    """
+    words = inputs[:, INPUTS.index("source_words")]
+    low, high = math.log(SHORT_WORDS), math.log(LONG_WORDS)
+    return np.clip((words - low) / (high - low), 0.0, 1.0)
+
+
+def _share(inputs: Array, side: str) -> Array:
+    if side == "any":
+        return np.ones(len(inputs))
+    return longness(inputs) if side == "long" else 1.0 - longness(inputs)
 
 
 def _ramps(inputs: Array, name: str, knots: Sequence[float]) -> Array:
@@ -187,6 +211,7 @@ def fit(
     products: Sequence[tuple[str, str]] = (),
     pieces: int = 4,
     penalty: float = 0.02,
+    gated: bool = False,
 ) -> Decision:
     """Fit a decision by penalised maximum likelihood, coefficients bounded below by 0.
 
@@ -198,14 +223,18 @@ def fit(
         products: pairs of inputs with a joint term.
         pieces: of each function.
         penalty: on squares of coefficients.
+        gated: separate functions for short and for long sources.
     """
     knots = {name: knots_of(inputs[:, INPUTS.index(name)], pieces) for name in (*use, *sum(products, ()))}
-    parts = [_ramps(inputs, name, knots[name]) for name in use]
+    sides = ("short", "long") if gated else ("any",)
+    parts = [longness(inputs)[:, None]] + [
+        _share(inputs, side)[:, None] * _ramps(inputs, name, knots[name]) for name in use for side in sides
+    ]
     coarse = {name: knots_of(inputs[:, INPUTS.index(name)], 3) for name in sum(products, ())}
     for one, two in products:
         left, right = _ramps(inputs, one, coarse[one]), _ramps(inputs, two, coarse[two])
         parts.append(np.einsum("ni,nj->nij", left, right).reshape(len(inputs), -1))
-    basis = np.concatenate(parts, axis=1) if parts else np.zeros((len(inputs), 0))
+    basis = np.concatenate(parts, axis=1)
     truth = labels.astype(np.float64)
 
     def loss(theta: Array) -> tuple[float, Array]:
@@ -216,14 +245,18 @@ def fit(
         return value, np.concatenate([[error.sum()], basis.T @ error + 2 * penalty * theta[1:]])
 
     start = np.full(1 + basis.shape[1], 0.1)
-    bounds = [(None, None)] + [(0.0, None)] * basis.shape[1]
+    # Bias and length may go either way; without a gate, length has no say.
+    free = (None, None) if gated else (0.0, 0.0)
+    start[1] = 0.0
+    bounds = [(None, None), free] + [(0.0, None)] * (basis.shape[1] - 1)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})
-    theta, at = found.x, 1
+    theta, at = found.x, 2
     ramps, joint = [], []
     for name in use:
-        size = len(knots[name]) - 1
-        ramps.append((name, knots[name], tuple(float(v) for v in theta[at : at + size])))
-        at += size
+        for side in sides:
+            size = len(knots[name]) - 1
+            ramps.append((name, knots[name], tuple(float(v) for v in theta[at : at + size]), side))
+            at += size
     for one, two in products:
         rows, columns = len(coarse[one]) - 1, len(coarse[two]) - 1
         block = theta[at : at + rows * columns].reshape(rows, columns)
@@ -231,7 +264,7 @@ def fit(
             (one, coarse[one], two, coarse[two], tuple(tuple(float(v) for v in row) for row in block))
         )
         at += rows * columns
-    return Decision(tuple(ramps), tuple(joint), float(theta[0]))
+    return Decision(tuple(ramps), tuple(joint), float(theta[0]), float(theta[1]))
 
 
 def balanced_weights(sets: Sequence[str], labels: Array) -> Array:
