@@ -81,8 +81,9 @@ class LexicalStore:
             return
         ids: list[int] = []
         lengths: list[int] = []
+        known = self._vocabulary
         for terms in _terms(texts):
-            ids.extend(self._vocabulary.setdefault(term, len(self._vocabulary)) for term in terms)
+            ids.extend([known.setdefault(term, len(known)) for term in terms])
             lengths.append(len(terms))
         self._parts.append(np.array(ids, dtype=np.int32))
         self._lengths.append(np.array(lengths, dtype=np.int64))
@@ -207,9 +208,10 @@ def _terms(texts: Iterable[str]) -> list[list[str]]:
     stem = Stemmer.Stemmer("english").stemWords
     result = []
     for text in texts:
-        found: list[str] = []
-        for word in _WORD.findall(_folded(clean(text))):
-            found.extend(_pairs_of_characters(word) if _UNSPACED.search(word) else [word[:_LONGEST]])
+        folded = _folded(clean(text))
+        found = [word[:_LONGEST] for word in _WORD.findall(folded)]
+        if not folded.isascii() and _UNSPACED.search(folded):
+            found = [part for word in _WORD.findall(folded) for part in _parts_of(word)]
         kept = [word for word in found if word not in _STOP]
         result.append(list(stem(kept or found)))
     return result
@@ -239,8 +241,8 @@ def _stream_safe(text: str) -> str:
     return "".join(found)
 
 
-def _pairs_of_characters(word: str) -> list[str]:
-    """``"東京タワー2"`` -> 東京, 京タ, タワ, ワー, 2: pairs within a run, other runs whole."""
+def _parts_of(word: str) -> list[str]:
+    """``"東京タワー2"`` -> 東京, 京タ, タワ, ワー, 2: pairs within a run without spaces, other runs whole."""
     found: list[str] = []
     end = 0
     for run in _UNSPACED.finditer(word):
