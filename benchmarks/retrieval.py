@@ -8,8 +8,9 @@ the difference to ``bm25`` with its interval under ``KEY.over_bm25``, and the me
 data are described in ``benchmarks/retrieval_sets.py``.
 
 Systems
-    bm25, dense (the embedder's cosine), rrf, weighted; and the first 100 of each reranked, with ``--rerank``:
-    the name or folder of a cross-encoder, or ``bundled``.
+    bm25, dense (the embedder's cosine), rrf (fused by ranks, the default), rrf_even (both lists count the
+    same), weighted (fused by scores); and the first 100 of each reranked, with ``--rerank``: the name or
+    folder of a cross-encoder, or ``bundled``.
 Passages
     A document is one passage, title included. Its embedding is the mean of its windows where it is long.
 Gains are linear, the discount logarithmic, and the ideal order is that of everything judged, as in trec_eval.
@@ -46,8 +47,9 @@ FIGURES = ("ndcg_10", "mrr", "recall_15")
 FIRST_STAGE: dict[str, dict[str, Any]] = {
     "bm25": {"mode": "bm25"},
     "dense": {"mode": "dense"},
-    "rrf": {"mode": "fusion", "fusion": "rrf"},
-    "weighted": {"mode": "fusion", "fusion": "weighted"},
+    "rrf": {"mode": "fusion", "fusion": "rrf", "dense_weight": 0.7},  # the default
+    "rrf_even": {"mode": "fusion", "fusion": "rrf", "dense_weight": 0.5},
+    "weighted": {"mode": "fusion", "fusion": "weighted", "dense_weight": 0.7},
 }
 DEPTH = 100
 Values = NDArray[np.float64]

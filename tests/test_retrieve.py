@@ -99,7 +99,7 @@ def test_fusion_shows_both_places(build: Callable[..., Index]) -> None:
     best = next(hit for hit in hits if hit.source_id == "refund")
     assert best.dense is not None
     assert best.bm25 is not None
-    assert best.score == pytest.approx(0.5 / (60 + best.dense.rank) + 0.5 / (60 + best.bm25.rank))
+    assert best.score == pytest.approx(0.7 / (60 + best.dense.rank) + 0.3 / (60 + best.bm25.rank))
     assert [hit.rank for hit in hits] == [1, 2, 3, 4]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     only = build().search("refund policy", k=4, dense_weight=0.0)

@@ -28,7 +28,7 @@ costs."""
 
 _LINKS: Final = 16
 _BUILD_EFFORT: Final = 100
-_SEARCH_EFFORT: Final = 64
+_SEARCH_EFFORT: Final = 128
 _FEW: Final = 0.1
 """A graph walk that may accept less than this share of the rows is replaced by comparing with just those."""
 
