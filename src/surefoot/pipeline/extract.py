@@ -26,6 +26,9 @@ __all__ = ["ExtractiveAnswerer", "evidence_strength"]
 _CANDIDATES: Final = 16
 """Sentences that the reranker reads for an answer."""
 
+_MARGIN: Final = 0.5
+_MARGIN_OF_WORDS: Final = 0.8
+
 _SAME: Final = 0.8
 """Share of common words from which two sentences say the same."""
 
@@ -47,18 +50,19 @@ class ExtractiveAnswerer:
             by the words that they share with the question.
         max_sentences: most sentences of an answer, at least 1.
         margin: a sentence after the first is quoted only if its relevance is at least this share of that of
-            the first, 0 to 1.
+            the first, 0 to 1; by default 0.5 by the reranker's relevance and 0.8 by common words, which
+            differ less.
 
     Raises:
         ConfigurationError: an option is out of range.
     """
 
     def __init__(
-        self, reranker: Reranker | None = None, *, max_sentences: int = 2, margin: float = 0.8
+        self, reranker: Reranker | None = None, *, max_sentences: int = 2, margin: float | None = None
     ) -> None:
         if isinstance(max_sentences, bool) or not isinstance(max_sentences, int) or max_sentences < 1:
             raise ConfigurationError(f"max_sentences must be a whole number of at least 1: {max_sentences!r}")
-        if not 0 <= margin <= 1:
+        if margin is not None and not 0 <= margin <= 1:
             raise ConfigurationError(f"margin must be between 0 and 1, not {margin!r}")
         self._reranker = reranker
         self._max_sentences = max_sentences
@@ -82,10 +86,11 @@ class ExtractiveAnswerer:
         candidates = _candidates(question, sources)
         chosen: list[Quote] = []
         words: list[frozenset[str]] = []
-        for candidate, relevance in self._scored(question, candidates):
+        scored, margin = self._scored(question, candidates)
+        for candidate, relevance in scored:
             if len(chosen) == self._max_sentences:
                 break
-            if chosen and relevance < self._margin * chosen[0].relevance:
+            if chosen and relevance < margin * chosen[0].relevance:
                 break
             if any(_alike(candidate.words, other) for other in words):
                 continue
@@ -107,15 +112,18 @@ class ExtractiveAnswerer:
         answer = "\n\n".join(f"{quote.text} [Doc {quote.number}]" for quote in chosen)
         return Draft(answer, self.model, quotes=tuple(chosen))
 
-    def _scored(self, question: str, candidates: Sequence[_Candidate]) -> list[tuple[_Candidate, float]]:
-        """The candidates with a relevance from 0 to 1, best first."""
+    def _scored(
+        self, question: str, candidates: Sequence[_Candidate]
+    ) -> tuple[list[tuple[_Candidate, float]], float]:
+        """The candidates with a relevance from 0 to 1, best first; and the margin that goes with it."""
         by_words = [(item, min(1.0, item.ranked.rank_score / 2)) for item in candidates]
         if self._reranker is None or not candidates:
-            return by_words
+            return by_words, _MARGIN_OF_WORDS if self._margin is None else self._margin
         ranking = self._reranker.rerank(question, [item.text for item in candidates], top_k=None)
         if ranking.degraded:
-            return by_words
-        return [(candidates[found.index], found.relevance or 0.0) for found in ranking]
+            return by_words, _MARGIN_OF_WORDS if self._margin is None else self._margin
+        ordered = [(candidates[found.index], found.relevance or 0.0) for found in ranking]
+        return ordered, _MARGIN if self._margin is None else self._margin
 
 
 def evidence_strength(question: str, sources: Sequence[Source]) -> float:
