@@ -234,4 +234,7 @@ def test_what_int8_cost_is_recorded_and_small() -> None:
     record = load_manifest()["embed"]
     cost = record.export["int8_against_float32"]
     assert cost["min_cosine"] > 0.998
+    points = record.export["ndcg_at_10_points_lost_or_gained_by_int8"]
+    assert len(points) > 2
+    assert all(abs(value) <= 0.3 for value in points.values())
     assert record.max_length == 256
