@@ -443,6 +443,26 @@ def test_the_graph_takes_over_beyond_the_limit(monkeypatch: pytest.MonkeyPatch, 
     assert np.array_equal(store.vectors(), vectors[:40])
 
 
+def test_adding_to_a_graph_does_not_build_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded or not: building takes a minute for 100,000 vectors."""
+    vectors = unit(301)
+    store = DenseStore(24, kind="hnsw")
+    store.add(vectors[:300])
+    store.save(tmp_path / "vectors")
+    store.add(vectors[300:])
+    again = DenseStore.load(tmp_path / "vectors", 24, kind="hnsw", mapped=True)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("built anew")
+
+    monkeypatch.setattr(DenseStore, "_rebuild", refuse)
+    again.add(vectors[300:])
+    assert np.array_equal(again.vectors(), vectors)
+    (tmp_path / "vectors").unlink()
+    assert again.search(vectors[7], 10, None)[0][0] == store.search(vectors[7], 10, None)[0][0] == 7
+    assert again.search(vectors[300], 1, None)[0][0] == 300
+
+
 def test_the_same_vectors_make_the_same_graph(tmp_path: Path) -> None:
     files = []
     for name in ("a", "b"):

@@ -81,10 +81,12 @@ class DenseStore:
         kind = self.kind
         if self._wanted == "auto":
             kind = "hnsw" if len(self) + len(vectors) > FLAT_LIMIT else "flat"
-        if (
-            kind != self.kind or self._mapped
-        ):  # FAISS ends the process when something is added to a mapped index
+        if kind != self.kind:
             self._rebuild(kind, self.vectors())
+        elif self._mapped:  # FAISS ends the process when a mapped index is added to
+            faiss = _faiss()
+            self._index = faiss.deserialize_index(faiss.serialize_index(self._index))
+            self._mapped = False
         self._append(self._index, vectors)
 
     def keep(self, rows: npt.NDArray[np.int64]) -> None:
