@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
 from surefoot.models.manifest import bundled
-from surefoot.runtime import PairModel, ScoreCache, TextEncoder, _runs, available_threads, clean
+from surefoot.runtime import PairModel, ScoreCache, TextEncoder, available_threads, clean, equal_length_runs
 
 WORDS = (
     "the refund period is ten days after delivery of goods and a fee of five percent applies to each".split()
@@ -61,7 +61,7 @@ def test_scores_are_bit_identical_whatever_the_batch(model: PairModel) -> None:
 def test_equal_lengths_share_a_run_and_still_agree(model: PairModel) -> None:
     # Short pairs of one length: these really are computed side by side in one run.
     pairs = [(f"the fee is {word}", "the fee is due") for word in ("ten", "two", "six", "low", "new", "old")]
-    assert any(len(members) > 1 for members, _ in _runs([12] * 6, 512))
+    assert any(len(members) > 1 for members, _ in equal_length_runs([12] * 6, 512))
     alone = np.concatenate([model.logits([pair]) for pair in pairs])
     assert (model.logits(pairs) == alone).all()
 
@@ -222,10 +222,10 @@ def test_threads_come_from_the_affinity_mask() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.integers(min_value=2, max_value=512), max_size=80))
 def test_runs_cover_every_pair_once_with_lengths_of_their_own(lengths: list[int]) -> None:
-    runs = _runs(lengths, 512)
+    runs = equal_length_runs(lengths, 512)
     assert sorted(member for members, _ in runs for member in members) == list(range(len(lengths)))
     for members, length in runs:
         for member in members:
             assert lengths[member] <= length <= lengths[member] + 7
             # The padded length of a pair is the same as when it is alone.
-            assert _runs([lengths[member]], 512)[0][1] == length
+            assert equal_length_runs([lengths[member]], 512)[0][1] == length

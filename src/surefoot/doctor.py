@@ -30,6 +30,8 @@ PACKAGES = (
 EXTRAS = {
     "html": ("beautifulsoup4",),
     "pdf": ("pypdf",),
+    "retrieve": ("faiss-cpu", "bm25s", "pystemmer", "semantic-text-splitter"),
+    "judge": ("openai",),
     "convert": ("torch", "transformers", "onnx", "safetensors", "sentencepiece", "protobuf"),
 }
 """Extras that a user may want, and what they install."""

@@ -26,7 +26,7 @@ from surefoot.models.manifest import ResolvedModel, resolve_model
 from surefoot.models.safefiles import inside, read_json
 
 # Sessions and runs of equal length are the same for one text as for a pair of them.
-from surefoot.runtime import _runs, _session, available_threads, clean
+from surefoot.runtime import available_threads, clean, equal_length_runs, open_session
 
 __all__ = ["Embedder", "Pooling"]
 
@@ -189,7 +189,7 @@ class Embedder:
         windows: list[_Window] = []
         for index, encoding in enumerate(loaded.tokenizer.encode_batch([clean(text) for text in texts])):
             windows.extend(_Window(index, ids) for ids in _windows(encoding, length))
-        runs = _runs([len(window.ids) for window in windows], length)
+        runs = equal_length_runs([len(window.ids) for window in windows], length)
         jobs = [(loaded, pooling, [windows[member] for member in run], padded) for run, padded in runs]
         pooled = np.zeros((len(windows), loaded.dimension), dtype=np.float32)
         if self._threads == 1 or len(jobs) == 1:
@@ -283,7 +283,7 @@ def _read(resolved: ResolvedModel) -> _Loaded:
         raise ModelIntegrityError(f"cannot read the tokenizer of {resolved.record.name}: {error}") from error
     tokenizer.no_truncation()  # once, and never again: changing it while another thread encodes fails
     tokenizer.no_padding()
-    session = _session(resolved.model_path)
+    session = open_session(resolved.model_path)
     inputs = frozenset(node.name for node in session.get_inputs())
     outputs = {node.name: node.shape for node in session.get_outputs()}
     known = {"input_ids", "attention_mask", "token_type_ids"}

@@ -26,7 +26,15 @@ from tokenizers import Tokenizer
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
 from surefoot.models.int8store import SESSION_CONFIG
 
-__all__ = ["PairModel", "ScoreCache", "TextEncoder", "available_threads", "clean"]
+__all__ = [
+    "PairModel",
+    "ScoreCache",
+    "TextEncoder",
+    "available_threads",
+    "clean",
+    "equal_length_runs",
+    "open_session",
+]
 
 Pair = tuple[str, str]
 Progress = Callable[[int, int], None]
@@ -172,7 +180,7 @@ class PairModel:
         self.max_length = max_length
         self.fingerprint = fingerprint
         self.cache = ScoreCache() if cache is None else cache
-        self._session = _session(model)
+        self._session = open_session(model)
         self._inputs = {node.name for node in self._session.get_inputs()}
         outputs = [node.name for node in self._session.get_outputs()]
         if not {"input_ids", "attention_mask"} <= self._inputs or "logits" not in outputs:
@@ -221,7 +229,7 @@ class PairModel:
             if longest > self.max_length:
                 raise ModelError(f"a pair has {longest} tokens, and the model reads {self.max_length}")
             done = 0
-            runs = _runs([len(encoding.ids) for encoding in encodings], self.max_length)
+            runs = equal_length_runs([len(encoding.ids) for encoding in encodings], self.max_length)
             for members, output in self._map([(run, length, encodings) for run, length in runs]):
                 for member, row in zip(members, output, strict=True):
                     known[names[member]] = row
@@ -270,7 +278,12 @@ class PairModel:
         return members, np.asarray(output, dtype=np.float32)
 
 
-def _session(path: Path) -> ort.InferenceSession:
+def open_session(path: Path) -> ort.InferenceSession:
+    """A session whose runs are computed by one thread each, and which keeps no memory between runs.
+
+    Raises:
+        ModelIntegrityError: ONNX Runtime cannot load the file.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # parallelism is across runs, so that a sum has one order
     options.inter_op_num_threads = 1
@@ -287,7 +300,7 @@ def _session(path: Path) -> ort.InferenceSession:
         raise ModelIntegrityError(f"ONNX Runtime cannot load {path.name}: {error}") from error
 
 
-def _runs(lengths: Sequence[int], max_length: int) -> list[tuple[list[int], int]]:
+def equal_length_runs(lengths: Sequence[int], max_length: int) -> list[tuple[list[int], int]]:
     """Group pairs of equal padded length, longest first, at most ``_RUN_TOKENS`` tokens a run."""
     buckets: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):

@@ -79,7 +79,7 @@ def locate(name: str, *, revision: str | None = None, download: bool = False) ->
     if not download:
         raise DownloadRefusedError(
             f"{name!r}{f' at {revision!r}' if revision else ''} is not on this machine. Fetch it once with "
-            f"`surefoot models pull {name}`, or allow it with download=True"
+            f"`surefoot models pull {name}`, or allow it with --download (download=True)"
         )
     return _fetch(name, place, revision=revision, token=None, pin=False)
 
