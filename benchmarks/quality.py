@@ -16,7 +16,7 @@ Thresholds
     threshold that is best on average over the *other* sets, for every system alike (leave one set out; sets
     that share claims are left out together). Nothing is chosen on the set that is measured.
 Sampling
-    By default at most 300 rows of a set, in proportion to label and subset, drawn with ``--seed``;
+    By default at most 200 rows of a set, in proportion to label and subset, drawn with ``--seed``;
     ``--limit 0`` takes all.
 Systems
     always_supported, unseen_share, straightforward, exhaustive (surefoot, every window of the source),
@@ -66,7 +66,7 @@ from benchmarks.tables import tables
 
 __all__ = ["main"]
 
-DEFAULT_LIMIT = 300
+DEFAULT_LIMIT = 200
 SAME_CLAIMS, SOME_CLAIMS = 0.5, 0.1
 RESERVED = frozenset({"mean", "mean_distinct"})
 
