@@ -140,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, required=True, help="folder with grounding/ and answer/")
     parser.add_argument("--json", type=Path, required=True, help="file to write the figures to")
     parser.add_argument(
-        "--limit", type=int, default=DEFAULT_LIMIT, help="rows a set; 0 takes all (default 300)"
+        "--limit", type=int, default=DEFAULT_LIMIT, help="rows a set; 0 takes all (default 200)"
     )
     parser.add_argument("--sets", help="comma-separated names; all by default")
     parser.add_argument("--systems", help=f"comma-separated, of: {', '.join(SYSTEMS)}, ablation_NAME")
