@@ -74,6 +74,15 @@ def test_documents_without_an_index_and_json(files: list[str]) -> None:
     assert result.exit_code == code_for(result)
 
 
+def test_a_request_is_documents_without_its_answer(tmp_path: Path) -> None:
+    request = {"question": QUESTION, "answer": "Ninety years.", "sources": ["Bees fly.", "Cats sleep."]}
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    result = run(QUESTION, "--source", tmp_path / "request.json", "--json", "--min-evidence", "0")
+    ranked = json.loads(result.stdout)["ranked"]["sources"]
+    assert sorted(found["text"] for found in ranked) == ["Bees fly.", "Cats sleep."]
+    assert "only its sources are read" in result.stderr
+
+
 def test_no_answer_in_the_documents(folder: Path) -> None:
     result = run("Who won the battle of Hastings in 1066?", "--index", folder)
     assert result.stdout.startswith(REFUSAL)

@@ -301,6 +301,23 @@ def test_json_files_are_sources_or_data(tmp_path: Path, content: str, sources: t
     assert read_files(str(tmp_path / "a.txt"), [str(tmp_path / "s.json")]).sources == sources
 
 
+def test_of_a_request_as_a_source_only_its_sources_are_read(tmp_path: Path) -> None:
+    """Its answer would support itself."""
+    request = {"question": "q", "answer": "a", "sources": ["one", {"id": "x", "text": "two"}]}
+    (tmp_path / "s.json").write_text(json.dumps(request))
+    (tmp_path / "a.txt").write_text("a")
+    read = read_files(str(tmp_path / "a.txt"), [str(tmp_path / "s.json")])
+    assert read.sources == ("one", {"id": "x", "text": "two"})
+    assert "a request: only its sources are read" in read.warnings[0]
+    (tmp_path / "s.json").write_text(json.dumps({**request, "sources": ["one", 2]}))
+    with pytest.raises(InputError, match=r"s\.json: sources\[1\]: expected a string"):
+        read_files(str(tmp_path / "a.txt"), [str(tmp_path / "s.json")])
+    (tmp_path / "s.json").write_text(json.dumps({**request, "id": "faq-7"}))  # a record of some other kind
+    (source,) = read_files(str(tmp_path / "a.txt"), [str(tmp_path / "s.json")]).sources
+    assert isinstance(source, dict)
+    assert source["id"] == "s.json"
+
+
 def test_a_malformed_json_source_is_refused(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"text": ')
     (tmp_path / "a.txt").write_text("a")

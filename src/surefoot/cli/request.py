@@ -103,9 +103,10 @@ def read_files(
     """Read an answer and its sources from files.
 
     A source file is read by its suffix: ``.html`` and ``.htm`` (extra ``html``), ``.pdf`` (extra ``pdf``),
-    ``.json`` (a source object, an array of sources, or else any JSON, which is then the source's text),
-    everything else as text. The id of a source is its file name, or its whole path where two files
-    have the same name.
+    ``.json`` (a source object, an array of sources, a request, or else any JSON, which is then the source's
+    text), everything else as text. Of a request only its sources are read: its answer is what is to be
+    checked, and as a source it would support itself. The id of a source is its file name, or its whole
+    path where two files have the same name.
 
     Args:
         answer: path of a text file, or ``"-"`` for standard input.
@@ -186,7 +187,7 @@ def _read_source(path: str, source_id: str, max_mb: float, warnings: list[str]) 
     data = _read_bytes(path, max_mb)
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
-        return _read_json_source(data, path, source_id)
+        return _read_json_source(data, path, source_id, warnings)
     source: dict[str, Any] = {"id": source_id}
     if suffix in (".html", ".htm", ".xhtml"):
         source["title"], source["text"] = html_text(_decode(data, path, warnings), path)
@@ -197,8 +198,11 @@ def _read_source(path: str, source_id: str, max_mb: float, warnings: list[str]) 
     return [source]
 
 
-def _read_json_source(data: bytes, path: str, source_id: str) -> list[SourceInput]:
+def _read_json_source(data: bytes, path: str, source_id: str, warnings: list[str]) -> list[SourceInput]:
     value = _parse_json(data, path)
+    if isinstance(value, dict) and _looks_like_request(value):
+        warnings.append(f"{path}: this is a request: only its sources are read")
+        return list(_sources(value["sources"], "sources", path))
     if isinstance(value, list) and all(item is None or isinstance(item, str | dict) for item in value):
         if all(not isinstance(item, dict) or _looks_like_source(item) for item in value):
             return list(_sources(value, "", path))
@@ -211,6 +215,10 @@ def _read_json_source(data: bytes, path: str, source_id: str) -> list[SourceInpu
 
 def _looks_like_source(value: Mapping[str, Any]) -> bool:
     return value.keys() <= set(_SOURCE_FIELDS) and any(field in value for field in _TEXT_FIELDS)
+
+
+def _looks_like_request(value: Mapping[str, Any]) -> bool:
+    return value.keys() <= set(_REQUEST_FIELDS) and "sources" in value and len(value) > 1
 
 
 # JSON
