@@ -101,7 +101,7 @@ class EvidenceIndex:
 
     def __init__(self, sources: Sequence[Source], lexicon: Lexicon, *, static: bool = True) -> None:
         self.sources = sources
-        self._lexicon = lexicon
+        self.lexicon = lexicon
         self._static = static
         self._blocks = [
             block for index, source in enumerate(sources) for block in _blocks(index, source.text)
@@ -122,7 +122,7 @@ class EvidenceIndex:
         """
         blocks = self._candidate_blocks(claim, only)
         self._split(blocks)
-        tokens = self._claim_tokens(claim)
+        tokens = self.tokens_of(claim)
         seen: set[str] = set()
         ranked: list[Ranked] = []
         # By text, so that of two sources with the same sentence the same one wins in any order of sources.
@@ -169,7 +169,7 @@ class EvidenceIndex:
                 used += sizes[low]
             else:
                 break
-        tokens = self._claim_tokens(claim)
+        tokens = self.tokens_of(claim)
         return _premise([self._rank_one(sentence, tokens) for sentence in home[low:high]])
 
     def windows(
@@ -178,7 +178,7 @@ class EvidenceIndex:
         """Every window of every source (or of ``only`` some), overlapping by about a quarter."""
         everything = self._blocks_of(only)
         self._split(everything)
-        tokens = self._claim_tokens(claim)
+        tokens = self.tokens_of(claim)
         by_source: dict[int, list[Sentence]] = {}
         for block in everything:
             by_source.setdefault(self._blocks[block].source, []).extend(self._sentences[block])
@@ -215,14 +215,15 @@ class EvidenceIndex:
         """The sentence as it stands in its source."""
         return self.sources[sentence.source].text[sentence.start : sentence.end]
 
-    def _claim_tokens(self, claim: str) -> Tokens:
+    def tokens_of(self, claim: str) -> Tokens:
+        """The tokens of a claim; read once."""
         tokens = self._claims.get(claim)
         if tokens is None:
-            tokens = self._claims[claim] = self._lexicon.tokens([claim])[0]
+            tokens = self._claims[claim] = self.lexicon.tokens([claim])[0]
         return tokens
 
     def _rank_one(self, sentence: Sentence, claim: Tokens) -> Ranked:
-        weights = self._lexicon.idf[claim.ids]
+        weights = self.lexicon.idf[claim.ids]
         total = float(weights.sum())
         shared = np.isin(claim.ids, sentence.tokens.ids, assume_unique=True)
         overlap = float(weights[shared].sum()) / total if total > 0 else 0.0
@@ -272,7 +273,7 @@ class EvidenceIndex:
         missing = [index for index in blocks if index not in self._sentences]
         found = [(index, reading) for index in missing for reading in self._readings(index)]
         grouped: dict[int, list[Sentence]] = {index: [] for index in missing}
-        tokens = self._lexicon.tokens([reading.text for _, reading in found])
+        tokens = self.lexicon.tokens([reading.text for _, reading in found])
         for (index, reading), counted in zip(found, tokens, strict=True):
             home = grouped[index]
             for piece, piece_tokens in self._pieces(reading, self._blocks[index].source, counted):
@@ -312,7 +313,7 @@ class EvidenceIndex:
             place = (
                 (sentence.start + begin, sentence.start + end) if literal else (sentence.start, sentence.end)
             )
-            tokens = self._lexicon.tokens([text])[0]
+            tokens = self.lexicon.tokens([text])[0]
             yield replace(sentence, start=place[0], end=place[1], text=text, tokens=tokens)
 
     def _pieces(self, reading: Reading, source: int, tokens: Tokens) -> list[tuple[Reading, Tokens]]:
@@ -326,7 +327,7 @@ class EvidenceIndex:
             begin, end = tokens.offsets[first][0], tokens.offsets[last][1]
             span = (reading.start + begin, reading.start + end) if literal else (reading.start, reading.end)
             pieces.append(Reading(*span, reading.text[begin:end]))
-        return list(zip(pieces, self._lexicon.tokens([piece.text for piece in pieces]), strict=True))
+        return list(zip(pieces, self.lexicon.tokens([piece.text for piece in pieces]), strict=True))
 
 
 def _premise(parts: Sequence[Ranked]) -> Premise:

@@ -63,6 +63,22 @@ class Lexicon:
             )
         ]
 
+    def best_cosines(
+        self, ids: npt.NDArray[np.int64], among: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """For each token of ``ids`` [n] the best cosine with a token of ``among`` [m], 0 to 1 [n]."""
+        if not len(ids) or not len(among):
+            return np.zeros(len(ids))
+        ours, theirs = self._directions(ids), self._directions(among)
+        best: npt.NDArray[np.float64] = np.clip((ours @ theirs.T).max(axis=1), 0.0, 1.0).astype(np.float64)
+        return best
+
+    def _directions(self, ids: npt.NDArray[np.int64]) -> Floats:
+        """Unit vectors of tokens; the scale of a row does not change its direction."""
+        rows = self._table[ids].astype(np.float32)
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(norms, 1e-9), dtype=np.float32)
+
     def _tokens(self, encoding: object) -> Tokens:
         sequence = np.asarray(encoding.ids, dtype=np.int64)  # type: ignore[attr-defined]
         ids, counts = np.unique(sequence, return_counts=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from surefoot.errors import ModelError, ModelIntegrityError
+from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
+from surefoot.models.monotone import Monotone
 
 __all__ = ["TOKENIZER_FILES", "Calibration", "FileRecord", "Fusion", "ModelRecord", "describe", "labels_of"]
 
@@ -49,10 +50,13 @@ class Calibration:
     """How the raw output of a model becomes a decision.
 
     Attributes:
-        kind: ``"platt"``: support = sigmoid(a * x + b), where x is the log-odds of entailment (Platt 1999).
+        kind: ``"platt"``: support = sigmoid(a * x + b), where x is the log-odds of entailment (Platt 1999);
+            ``"monotone"``: the same where x is what ``decision`` makes of them and of the features.
         a, b: fitted so that a support of 0.5 is the decision threshold; 1 and 0 leave x as it is.
         review_low, review_high: a support in [review_low, review_high) is undecided; 0 to 1.
         contradiction: probability of contradiction from which a claim counts as contradicted, 0 to 1.
+        decision: of the kind ``"monotone"``, else ``None``.
+        presets: thresholds (``review_low``, ``review_high``) by name of a task.
     """
 
     kind: str = "platt"
@@ -61,25 +65,81 @@ class Calibration:
     review_low: float = 0.4
     review_high: float = 0.5
     contradiction: float = 0.6
+    decision: Monotone | None = None
+    presets: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         numbers = (self.a, self.b, self.review_low, self.review_high, self.contradiction)
-        if self.kind != "platt" or not all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers):
-            raise ModelIntegrityError("a calibration needs the kind 'platt' and finite numbers")
+        if self.kind != ("platt" if self.decision is None else "monotone"):
+            raise ModelIntegrityError("a calibration is 'platt', or 'monotone' with a decision")
+        if not all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers):
+            raise ModelIntegrityError("a calibration needs finite numbers")
         if (
             self.a <= 0
             or not 0 <= self.review_low <= self.review_high <= 1
             or not 0 <= self.contradiction <= 1
+            or not all(_is_band(band) for band in self.presets.values())
         ):
             raise ModelIntegrityError("a calibration needs a > 0, and thresholds in order within 0 to 1")
 
-    def support(self, log_odds: float) -> float:
-        """Calibrated support, 0 to 1, of the entailment log-odds ln(p / (1 - p))."""
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Read parsed JSON.
+
+        Raises:
+            ModelIntegrityError: it is malformed.
+        """
+        if not isinstance(data, Mapping):
+            raise ModelIntegrityError("a calibration must be a JSON object")
+        fields = dict(data)
+        try:
+            if fields.get("decision") is not None:
+                fields["decision"] = Monotone.from_dict(fields["decision"])
+            pairs = {str(name): tuple(pair) for name, pair in fields.get("presets", {}).items()}
+            fields["presets"] = pairs
+            return cls(**fields)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ModelIntegrityError(f"malformed calibration: {error}") from error
+
+    def preset(self, name: str) -> Self:
+        """The same with the thresholds of a task.
+
+        Raises:
+            ConfigurationError: there is no such preset.
+        """
+        if name not in self.presets:
+            known = ", ".join(sorted(self.presets)) or "none"
+            raise ConfigurationError(f"no preset is called {name!r}; this model has: {known}")
+        low, high = self.presets[name]
+        return replace(self, review_low=low, review_high=high)
+
+    def support(self, log_odds: float, features: Mapping[str, float] | None = None) -> float:
+        """Calibrated support, 0 to 1, of the entailment log-odds ln(p / (1 - p)).
+
+        Args:
+            log_odds: of the best premise.
+            features: needed by the kind ``"monotone"``, ignored by the other.
+
+        Raises:
+            ValueError: a decision without features.
+        """
+        if self.decision is not None:
+            if features is None:
+                raise ValueError("this calibration needs features")
+            log_odds = self.decision.value(log_odds, features)
         x = self.a * log_odds + self.b
         if x >= 0:
             return 1.0 / (1.0 + math.exp(-x))
         grown = math.exp(x)  # of a negative number: cannot overflow
         return grown / (1.0 + grown)
+
+
+def _is_band(band: object) -> bool:
+    if not isinstance(band, tuple) or len(band) != 2:
+        return False
+    if not all(type(x) in (int, float) and math.isfinite(x) for x in band):
+        return False
+    return bool(0 <= band[0] <= band[1] <= 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +216,7 @@ class ModelRecord:
             fields["files"] = tuple(FileRecord(**item) for item in files)
             fields["labels"] = tuple(fields.get("labels", ()))
             if "calibration" in fields:
-                fields["calibration"] = Calibration(**fields["calibration"])
+                fields["calibration"] = Calibration.from_dict(fields["calibration"])
             if fields.get("fusion") is not None:
                 fields["fusion"] = Fusion(**fields["fusion"])
             record = cls(**fields)

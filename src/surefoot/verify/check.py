@@ -14,6 +14,7 @@ from surefoot.facts import compare_facts
 from surefoot.language import is_english
 from surefoot.schema import Evidence, Reason, Verdict
 from surefoot.verify.decide import Decision, Scored, decide, settled
+from surefoot.verify.features import features_of, source_words
 
 __all__ = ["ALL_STEPS", "ClaimChecker", "Outcome"]
 
@@ -56,7 +57,7 @@ class _Work:
     ranked: list[Ranked]
     room: int
     verbatim: Ranked | None
-    only: Collection[str] | None
+    only: frozenset[str] | None
     scored: list[Scored] = field(default_factory=list)
 
 
@@ -87,6 +88,7 @@ class ClaimChecker:
         self._exhaustive = exhaustive
         self._encoder = model.pairs.encoder
         self._calibration = model.record.calibration
+        self._words: dict[frozenset[str] | None, float] = {}
 
     def check(
         self, claims: Sequence[str], *, progress: Progress | None = None, deadline: float | None = None
@@ -139,7 +141,7 @@ class ClaimChecker:
         self._score([item for item in prepared if isinstance(item, _Work)])
         return [item if isinstance(item, Outcome) else self._outcome(item) for item in prepared]
 
-    def _prepare(self, claim: str, *, only: Collection[str] | None) -> Outcome | _Work:
+    def _prepare(self, claim: str, *, only: frozenset[str] | None) -> Outcome | _Work:
         if not self._multilingual and not is_english(claim):
             return Outcome(Verdict.REVIEW, (Reason.LANGUAGE,))
         room = self._model.pairs.room(claim)
@@ -206,7 +208,18 @@ class ClaimChecker:
             self._calibration,
             verbatim=work.verbatim is not None,
             contradiction_first="contradiction_first" in self._steps,
+            features=self._features(work),
         )
+
+    def _features(self, work: _Work) -> dict[str, float] | None:
+        """What the calibration asks for beside the model's probabilities."""
+        if self._calibration.decision is None:
+            return None
+        if work.only not in self._words:
+            texts = [s.text for s in self._index.sources if work.only is None or s.id in work.only]
+            self._words[work.only] = source_words(texts)
+        claim = self._index.tokens_of(work.text)
+        return features_of(claim, work.ranked, self._index.lexicon, source_words=self._words[work.only])
 
     def _outcome(self, work: _Work) -> Outcome:
         if not work.scored:  # beside this claim not even one sentence of evidence fits into the model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,6 +73,7 @@ def decide(
     *,
     verbatim: bool = False,
     contradiction_first: bool = True,
+    features: Mapping[str, float] | None = None,
 ) -> Decision:
     """Decide one claim.
 
@@ -85,11 +86,12 @@ def decide(
         calibration: of the model.
         verbatim: a sentence of the sources says the claim word for word.
         contradiction_first: off, contradiction only matters where support fails.
+        features: of the claim, where the calibration asks for them.
     """
     if not scored:
         return Decision(Verdict.UNSUPPORTED, (Reason.NO_RELEVANT_EVIDENCE,), 0.0, 0.0, None)
     best = max(scored, key=lambda item: item.score.log_odds)
-    support = calibration.support(best.score.log_odds)
+    support = calibration.support(best.score.log_odds, features)
     contradiction = _contradiction(scored)
     if verbatim:
         return Decision(
