@@ -88,6 +88,7 @@ def _data_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="of every share; below 1 for a try")
     parser.add_argument("--rows", type=int, default=120, help="measured claims of each grounding set")
     parser.add_argument("--answers", type=int, default=150, help="measured answers of each answer set")
+    parser.add_argument("--processes", type=int, default=1, help="that make pairs")
 
 
 def _train_parser(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +124,7 @@ def _data(options: argparse.Namespace) -> None:
         scale=options.scale,
         rows=options.rows,
         answers=options.answers,
+        processes=options.processes,
     )
     print(json.dumps(counts))
 

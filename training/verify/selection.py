@@ -156,9 +156,7 @@ class Reader:
         total = float(weights.sum()) or 1.0
         near = np.unique(np.concatenate([item.sentence.tokens.ids for item in ranked]))
         read = np.unique(np.concatenate([part.sentence.tokens.ids for part in first.parts]))
-        table, scale = self._lexicon._table, self._lexicon._scale
-        ours, theirs = (_unit(table[ids].astype(np.float32) * scale[ids, None]) for ids in (tokens.ids, near))
-        best = np.clip((ours @ theirs.T).max(axis=1), 0.0, 1.0) if len(ours) else np.zeros(0)
+        best = self._lexicon.best_cosines(tokens.ids, near)
         order = np.argsort(best, kind="stable")[: max(1, math.ceil(len(best) / 5))]
         facts = compare_facts(claim, [item.sentence.text for item in ranked])
         hard = sum(mismatch.kind is not Reason.NAME_MISMATCH for mismatch in facts.mismatches)
@@ -196,8 +194,3 @@ class Reader:
 
 def _bag(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[\w']+", text.lower()))
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(norms, 1e-9)
