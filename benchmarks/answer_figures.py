@@ -19,7 +19,7 @@ from surefoot import metrics
 __all__ = ["FIGURES", "Answers", "answer_figures", "summed_up_answers"]
 
 FIGURES = (
-    *("auroc", "auroc_mean", "f1", "precision", "recall", "balanced_accuracy"),
+    *("auroc", "auroc_worst", "auroc_mean", "f1", "precision", "recall", "balanced_accuracy"),
     *("f1_strict", "f1_tuned", "precision_tuned", "recall_tuned", "f1_always"),
     *("span_precision", "span_recall", "span_f1", "claim_auroc"),
 )
@@ -30,6 +30,7 @@ class Answers:
     """One system on answers; the last four have one entry per claim, the others one per answer."""
 
     hallucinated: NDArray[np.bool_]
+    by_three: Vector
     by_worst: Vector
     by_mean: Vector
     flagged: NDArray[np.bool_]
@@ -48,8 +49,8 @@ class Answers:
     def figure(self, name: str, members: NDArray[np.bool_]) -> float | None:
         """A figure over the answers in ``members`` [answers]."""
         labels = self.hallucinated[members]
-        if name in ("auroc", "auroc_mean"):
-            return metrics.auroc(labels, (self.by_worst if name == "auroc" else self.by_mean)[members])
+        if name in self._ranked:
+            return metrics.auroc(labels, self._ranked[name][members])
         if name == "claim_auroc":
             inside = members[self.claim_home]
             return metrics.auroc(self.claim_bad[inside], self.claim_scores[inside])
@@ -67,10 +68,8 @@ class Answers:
 
     def resampled(self, name: str, weights: Vector) -> Vector:
         """The same figure on each resample, given weights [resamples, answers]; NaN where undefined."""
-        if name in ("auroc", "auroc_mean"):
-            return weighted_auroc(
-                weights, self.hallucinated, self.by_worst if name == "auroc" else self.by_mean
-            )
+        if name in self._ranked:
+            return weighted_auroc(weights, self.hallucinated, self._ranked[name])
         if name == "claim_auroc":
             return weighted_auroc(weights[:, self.claim_home], self.claim_bad, self.claim_scores)
         if name.startswith("span_"):
@@ -91,6 +90,10 @@ class Answers:
             "f1": ratio(2 * tp, 2 * tp + fp + fn),
         }[base]
 
+    @property
+    def _ranked(self) -> dict[str, Vector]:
+        return {"auroc": self.by_three, "auroc_worst": self.by_worst, "auroc_mean": self.by_mean}
+
     def _decided(self, name: str) -> tuple[str, NDArray[np.bool_]]:
         rules = {
             "_strict": self.flagged_strict,
@@ -108,12 +111,13 @@ def answer_figures(
 ) -> Figures:
     """Figures of one system on answers; an answer with a marked span is positive (hallucinated).
 
-    The main score of an answer is 1 - the least support of its claims (``auroc``); ``auroc_mean`` takes
-    1 - their mean. ``f1`` is the rule as shipped: any claim that is not supported makes the answer
-    hallucinated. ``f1_tuned`` puts a threshold on the main score: contexts are halved, and each half is
-    decided at the threshold with the best F1 on the other. An answer without a checkable claim has nothing
-    that could be flagged: score 0, counted in ``no_claims`` and named in ``no_claims_ids``. A claim is bad
-    if a whole word of it lies in a marked span; span figures count characters of rejected claims.
+    The main score of an answer is 1 - the mean support of its three least supported claims (``auroc``); a
+    report calls that mean ``least_support``. ``auroc_worst`` takes the least, ``auroc_mean`` all of them.
+    ``f1`` is the rule as shipped: any claim that is not supported makes the answer hallucinated. ``f1_tuned``
+    puts a threshold on the main score: contexts are halved, and each half is decided at the threshold with
+    the best F1 on the other. An answer without a checkable claim has nothing that could be flagged: score 0,
+    counted in ``no_claims`` and named in ``no_claims_ids``. A claim is bad if a whole word of it lies in a
+    marked span; span figures count characters of rejected claims.
     """
     data = summed_up_answers(rows, claims, seed=seed)
     without = [row.id for row, found in zip(rows, claims, strict=True) if not found]
@@ -152,22 +156,24 @@ def summed_up_answers(
     support = [[claim.outcome.score for claim in found] for found in claims]
     hallucinated = np.array([bool(row.spans) for row in rows], dtype=np.bool_)
     worst = np.array([1 - min(scores, default=1.0) for scores in support], dtype=np.float64)
+    three = np.array([1 - _mean(sorted(scores)[:3]) for scores in support], dtype=np.float64)
     flagged = np.array([any(not c.outcome.supported for c in found) for found in claims], dtype=np.bool_)
     tuned = np.zeros(len(rows), dtype=np.bool_)
     thresholds: list[float | None] = []
     first = _half([row.group for row in rows], seed=seed)
     for half in (first, ~first):
-        threshold = metrics.choose_threshold(worst[~half], hallucinated[~half], objective="f1")
+        threshold = metrics.choose_threshold(three[~half], hallucinated[~half], objective="f1")
         thresholds.append(threshold)
         # One class only in the other half: nothing to learn from, so the shipped rule stays.
-        tuned[half] = flagged[half] if threshold is None else worst[half] >= threshold
+        tuned[half] = flagged[half] if threshold is None else three[half] >= threshold
     characters = [_characters(row, found) for row, found in zip(rows, claims, strict=True)]
     both, called, gold = np.array(characters, dtype=np.float64).reshape(-1, 3).T
     pairs = [(home, row, claim) for home, row in enumerate(rows) for claim in claims[home]]
     return Answers(
         hallucinated=hallucinated,
+        by_three=three,
         by_worst=worst,
-        by_mean=np.array([1 - (sum(scores) / len(scores) if scores else 1.0) for scores in support]),
+        by_mean=np.array([1 - _mean(scores) for scores in support], dtype=np.float64),
         flagged=flagged,
         flagged_strict=np.array(
             [any(not c.outcome.strict for c in found) for found in claims], dtype=np.bool_
@@ -181,6 +187,11 @@ def summed_up_answers(
         claim_scores=np.array([1 - claim.outcome.score for _, _, claim in pairs], dtype=np.float64),
         thresholds=(thresholds[0], thresholds[1]),
     )
+
+
+def _mean(scores: Sequence[float]) -> float:
+    """Of no claims at all 1: there is nothing that could be flagged."""
+    return sum(scores) / len(scores) if scores else 1.0
 
 
 def _half(groups: Sequence[str], *, seed: int) -> NDArray[np.bool_]:

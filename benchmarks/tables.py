@@ -51,7 +51,7 @@ def tables(result: Mapping[str, Any], names: Sequence[str], sets: Sequence[DataS
             continue
         tasks = [part.name, *(f"{part.name}.{task}" for task in sorted({row.task for row in part.answers}))]
         yield f"\nAnswers of {part.name}: which hold a hallucination, and where"
-        kinds = ("auroc", "auroc_mean", "f1", "f1_tuned", "f1_always", "span_f1", "claim_auroc")
+        kinds = ("auroc", "auroc_worst", "auroc_mean", "f1", "f1_tuned", "f1_always", "span_f1")
         yield from _table(
             [
                 "system",

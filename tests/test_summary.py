@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from surefoot.schema import (
     Citation,
     CitationStatus,
@@ -53,3 +55,20 @@ def test_a_score_without_groundedness_is_undefined_with_a_reason() -> None:
     assert report.citation_groundedness is None
     assert report.score is None
     assert Reason.CITATIONS_NOT_CHECKED in report.reasons
+
+
+def _weakest(*supports: float | None) -> float | None:
+    claims = tuple(
+        Claim("a claim", 0, 7, verdict=Verdict.REVIEW, reasons=(Reason.UNCERTAIN,), support=support)
+        for support in supports
+    )
+    return summarise(
+        "a claim", None, (Source("1", "x"),), claims, (), reasons=(), mode="optional", model="m", seconds=0.0
+    ).least_support
+
+
+def test_least_support_is_the_mean_of_the_three_weakest_claims() -> None:
+    assert _weakest(0.9, 0.2, 0.8, 0.4, 0.6) == pytest.approx((0.2 + 0.4 + 0.6) / 3)
+    assert _weakest(0.9, 0.5) == pytest.approx(0.7)
+    assert _weakest(0.9, None) == pytest.approx(0.45), "what could not be checked is not taken for supported"
+    assert _weakest() is None

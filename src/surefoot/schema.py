@@ -270,6 +270,9 @@ class TruthfulnessReport:
         citation_precision: share of citations that are supporting (ALCE).
         uncited_claims: checkable claims without a marker.
         coverage: share of the answer's non-space characters that lies in checkable claims, 0 to 1.
+        least_support: mean support of the three least supported checkable claims, 0 to 1; a claim that could
+            not be checked counts 0. It ranks answers by the risk of a hallucination better than the least or
+            the mean of all; it is not the probability of one.
         risk_level: from 1 - ``nli_faithfulness``, never below ``medium`` with a contradicted claim.
         degraded: a step could not be carried out; the claims concerned are ``review``.
         reasons: why a figure is undefined or the report degraded.
@@ -289,6 +292,7 @@ class TruthfulnessReport:
     citation_precision: float | None
     uncited_claims: int
     coverage: float | None
+    least_support: float | None
     risk_level: RiskLevel
     degraded: bool
     reasons: tuple[Reason, ...]

@@ -23,6 +23,9 @@ __all__ = ["summarise"]
 FAITHFULNESS_WEIGHT: Final = 0.6
 GROUNDEDNESS_WEIGHT: Final = 0.4
 
+_WEAKEST: Final = 3
+"""One claim is a noisy judge of an answer, and all of them hide a single wrong one."""
+
 _FAILURES: Final = frozenset(
     {
         Reason.CHECKER_FAILED,
@@ -94,12 +97,18 @@ def summarise(
         citation_precision=None if undefined else figures.precision,
         uncited_claims=figures.uncited_claims,
         coverage=checked / written if written else None,
+        least_support=None if undefined else _least_support(checkable),
         risk_level=_risk(faithfulness, checkable),
         degraded=bool(broken) or late or Reason.TOO_MANY_MARKERS in reasons,
         reasons=tuple(dict.fromkeys([*reasons, *broken])),
         model=model,
         seconds=seconds,
     )
+
+
+def _least_support(claims: Sequence[Claim]) -> float:
+    lowest = sorted(claim.support or 0.0 for claim in claims)[:_WEAKEST]
+    return sum(lowest) / len(lowest)
 
 
 def _score(faithfulness: float | None, groundedness: float | None, mode: CitationMode) -> float | None:
