@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -395,13 +397,53 @@ def test_a_pdf_without_text_is_read_with_a_warning(tmp_path: Path) -> None:
     assert "no text in this PDF" in request.warnings[0]
 
 
-@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\nnot really", b"\0" * 100])
+WHOLE = one_page_pdf("Items may be returned within 10 days.")
+TRUNCATED = WHOLE[:-30]
+OVERWRITTEN = WHOLE[:100] + b"\0" * 30 + WHOLE[130:]
+
+
+@pytest.mark.parametrize("data", [b"", TRUNCATED, b"%PDF-1.7\nnot really", b"\0" * 100])
 def test_a_damaged_pdf_is_an_input_error(tmp_path: Path, data: bytes) -> None:
     pytest.importorskip("pypdf")
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "s.pdf").write_bytes(data)
     with pytest.raises(InputError, match="not a PDF that can be read"):
         read_files(str(tmp_path / "a.txt"), [str(tmp_path / "s.pdf")])
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "line"),
+    [
+        (TRUNCATED, 2, "error: {}: not a PDF that can be read"),
+        (OVERWRITTEN, 0, "warning: {}: the PDF is damaged, text may be missing: "),
+    ],
+)
+def test_a_damaged_pdf_is_one_line_and_not_the_log_of_its_reader(
+    tmp_path: Path, data: bytes, code: int, line: str
+) -> None:
+    """In a process of its own: pytest takes over logging."""
+    pytest.importorskip("pypdf")
+    answer, source = tmp_path / "a.txt", tmp_path / "s.pdf"
+    answer.write_text("Items may be returned within 10 days.")
+    source.write_bytes(data)
+    words = [sys.executable, "-m", "surefoot", "check", "--answer", answer, "--source", source, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    expected = f"surefoot: {line.format(source)}"
+    assert [said[: len(expected)] for said in done.stderr.splitlines()] == [expected]
+    assert bool(done.stdout) == (code == 0)
+
+
+def test_the_handlers_of_the_program_still_get_what_the_pdf_reader_logs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("pypdf")
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "s.pdf").write_bytes(OVERWRITTEN)
+    read = read_files(str(tmp_path / "a.txt"), [str(tmp_path / "s.pdf")])
+    assert len(read.warnings) == 1
+    assert caplog.messages
+    assert not logging.getLogger("pypdf").handlers
 
 
 @pytest.mark.parametrize(("name", "extra", "package"), [("s.html", "html", "bs4"), ("s.pdf", "pdf", "pypdf")])

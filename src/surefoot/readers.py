@@ -7,6 +7,10 @@ them; what a browser does not show is left out.
 from __future__ import annotations
 
 import io
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from surefoot.errors import InputError, missing_extra
@@ -20,6 +24,8 @@ _BLOCKS = frozenset(
     ]
 )
 _HIDDEN = frozenset(("script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"))
+
+_COMPLAINTS = 10  # of a damaged PDF, which may have one for each object
 
 
 def html_text(markup: str, path: str) -> tuple[str | None, str]:
@@ -94,7 +100,7 @@ def pdf_text(data: bytes, path: str, warnings: list[str]) -> tuple[str | None, s
     Args:
         data: the file.
         path: its name, for messages.
-        warnings: gets a line if there is no text in it.
+        warnings: gets a line if it is damaged and may have lost text, or if there is no text in it.
 
     Raises:
         InputError: it is damaged or encrypted.
@@ -102,12 +108,42 @@ def pdf_text(data: bytes, path: str, warnings: list[str]) -> tuple[str | None, s
     """
     with missing_extra("pdf", purpose="read PDF files"):
         import pypdf
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(data))
-        title = reader.metadata.title if reader.metadata else None
-        text = "\n\n".join(page.extract_text() for page in reader.pages).strip()
-    except Exception as error:  # a damaged PDF raises whatever the damage leads to
-        raise InputError(f"{path}: not a PDF that can be read: {error}") from error
-    if not text:
+    with _logged("pypdf") as complaints:
+        try:
+            reader = pypdf.PdfReader(io.BytesIO(data))
+            title = reader.metadata.title if reader.metadata else None
+            text = "\n\n".join(page.extract_text() for page in reader.pages).strip()
+        except Exception as error:  # a damaged PDF raises whatever the damage leads to
+            raise InputError(f"{path}: not a PDF that can be read: {error}") from error
+    if complaints:
+        warnings.append(f"{path}: the PDF is damaged, text may be missing: {complaints[0]}")
+    elif not text:
         warnings.append(f"{path}: no text in this PDF; a scan has to go through OCR first")
     return str(title) if title else None, text
+
+
+@contextmanager
+def _logged(name: str) -> Iterator[list[str]]:
+    """What this thread logs to ``name`` meanwhile, one line each.
+
+    A logger without a handler prints its warnings raw on standard error; with this one it does not. Handlers
+    that the program itself has set up still get them.
+    """
+    messages: list[str] = []
+    handler = _Collector(threading.get_ident(), messages)
+    logger = logging.getLogger(name)
+    logger.addHandler(handler)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Collector(logging.Handler):
+    def __init__(self, thread: int, messages: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._thread, self._messages = thread, messages
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self._thread and len(self._messages) < _COMPLAINTS:
+            self._messages.append(" ".join(record.getMessage().split())[:200])
