@@ -169,7 +169,6 @@ def test_a_verifier_uses_the_decision_of_its_model() -> None:
     text = "The library opens at nine on weekdays and closes at noon on Saturdays."
     verifier = Verifier()
     verifier.load()
-    model = verifier._loaded
     words_only = Monotone.from_dict(
         {
             "bias": -10.0,
@@ -180,10 +179,7 @@ def test_a_verifier_uses_the_decision_of_its_model() -> None:
             ],
         }
     )
-    record = replace(model.record, calibration=Calibration(kind="monotone", decision=words_only))
-    kept = copy.copy(model)
-    kept.record = record
-    verifier._model = kept
+    verifier._calibration = Calibration(kind="monotone", decision=words_only)
     turned, unseen = verifier.check_claims(
         ["The library opens at noon on Saturdays.", "The museum charges eleven euros."], [text]
     )

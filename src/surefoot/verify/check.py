@@ -12,6 +12,7 @@ from surefoot.errors import ModelError
 from surefoot.evidence import EvidenceIndex, Premise, Ranked
 from surefoot.facts import compare_facts
 from surefoot.language import is_english
+from surefoot.models.manifest import Calibration
 from surefoot.schema import Evidence, Reason, Verdict
 from surefoot.verify.decide import Decision, Scored, decide, settled
 from surefoot.verify.features import features_of, source_words
@@ -67,6 +68,7 @@ class ClaimChecker:
     Args:
         model: the NLI model.
         index: the sources.
+        calibration: what makes a decision of scores; the model's own by default.
         multilingual: the model reads other languages than English too.
         steps: a subset of :data:`ALL_STEPS`.
         exhaustive: score every (claim, passage window) pair instead of selected premises.
@@ -77,6 +79,7 @@ class ClaimChecker:
         model: NliModel,
         index: EvidenceIndex,
         *,
+        calibration: Calibration | None = None,
         multilingual: bool = False,
         steps: Collection[str] = ALL_STEPS,
         exhaustive: bool = False,
@@ -87,7 +90,7 @@ class ClaimChecker:
         self._steps = frozenset(steps)
         self._exhaustive = exhaustive
         self._encoder = model.pairs.encoder
-        self._calibration = model.record.calibration
+        self._calibration = model.record.calibration if calibration is None else calibration
         self._words: dict[frozenset[str] | None, float] = {}
 
     def check(

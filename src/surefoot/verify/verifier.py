@@ -10,12 +10,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from surefoot.citations import (
     MAX_MARKERS,
-    Marker,
     assign,
     citations_from_records,
     find_markers,
@@ -24,11 +22,12 @@ from surefoot.citations import (
     strip_markers,
 )
 from surefoot.citations.alce import CitationMode, check_citations, merge_citations
+from surefoot.citations.places import anchors, by_marker, placed
 from surefoot.entailment import NliModel
 from surefoot.errors import ConfigurationError, InputError
 from surefoot.evidence import EvidenceIndex
 from surefoot.lexicon import load_lexicon
-from surefoot.models.manifest import resolve_model
+from surefoot.models.manifest import Calibration, resolve_model
 from surefoot.schema import (
     Citation,
     Claim,
@@ -71,6 +70,7 @@ class Verifier:
         multilingual: the model reads more than English; without it, claims in other languages are ``review``.
         max_claims: claims beyond this number are not checked but ``review``.
         deadline: seconds after which the claims left are ``review``; none by default.
+        preset: thresholds for a task, by a name that the model's manifest knows; general ones by default.
         download: allow one download of a Hugging Face model that is not on this machine yet.
         revision: commit, tag or branch of a Hugging Face model.
         steps: for measurements only: the steps to use, see :data:`ABLATIONS`.
@@ -89,6 +89,7 @@ class Verifier:
         multilingual: bool = False,
         max_claims: int = 5_000,
         deadline: float | None = None,
+        preset: str | None = None,
         download: bool = False,
         revision: str | None = None,
         steps: Collection[str] = ALL_STEPS,
@@ -114,10 +115,12 @@ class Verifier:
         self._multilingual = multilingual
         self._max_claims = max_claims
         self._deadline = deadline
+        self._preset = preset
         self._download = download
         self._revision = revision
         self._steps = frozenset(steps)
         self._model: NliModel | None = None
+        self._calibration = Calibration()
 
     @property
     def is_loaded(self) -> bool:
@@ -129,6 +132,7 @@ class Verifier:
 
         Raises:
             ModelError: the model cannot be found, is damaged, or fails its self-test.
+            ConfigurationError: the model has no such preset.
         """
         if self._model is not None:
             return
@@ -141,6 +145,8 @@ class Verifier:
                     self._name, task="nli", download=self._download, revision=self._revision
                 )
                 loaded = _models[key] = NliModel(resolved, threads=self._threads)
+            calibration = loaded.record.calibration
+            self._calibration = calibration if self._preset is None else calibration.preset(self._preset)
             self._model = loaded
 
     def verify(
@@ -180,12 +186,12 @@ class Verifier:
         records, duplicated = coerce_sources(sources)
         markers = find_markers(text, pattern=citation_pattern, known=known_keys(records))
         handed_in = citations_from_records(citations, records) if citations else ()
-        found = _placed(resolve(markers, records, records=handed_in), text)
+        found = placed(resolve(markers, records, records=handed_in), text)
         segments = segment_answer(text, min_words=self._min_words)
         spans = [(segment.start, segment.end) for segment in segments]
-        anchors = _anchors(markers, found)
-        owned = assign(anchors, spans, text)
-        per_marker = _by_marker(anchors, found)
+        places = anchors(markers, found)
+        owned = assign(places, spans, text)
+        per_marker = by_marker(places, found)
 
         reasons = _reasons(text, records, segments, found, duplicated, len(markers) >= MAX_MARKERS)
         model_name = "none"
@@ -269,8 +275,14 @@ class Verifier:
 
     def _checker(self, sources: Sequence[Source], *, exhaustive: bool) -> ClaimChecker:
         index = EvidenceIndex(sources, load_lexicon(), static="static" in self._steps)
+        model = self._loaded
         return ClaimChecker(
-            self._loaded, index, multilingual=self._multilingual, steps=self._steps, exhaustive=exhaustive
+            model,
+            index,
+            calibration=self._calibration,
+            multilingual=self._multilingual,
+            steps=self._steps,
+            exhaustive=exhaustive,
         )
 
     def _outcomes(
@@ -326,37 +338,6 @@ def _text(name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InputError(f"{name} must be a string or None, not {type(value).__name__}")
     return value
-
-
-def _placed(citations: Sequence[Citation], answer: str) -> tuple[Citation, ...]:
-    """The citations, those that were handed in with a position showing what stands there."""
-    for citation in citations:
-        if citation.end > len(answer):
-            raise InputError(
-                f"citations: [{citation.start}, {citation.end}) lies outside the answer, which has "
-                f"{len(answer)} characters"
-            )
-    return tuple(c if c.start < 0 else replace(c, marker=answer[c.start : c.end]) for c in citations)
-
-
-def _anchors(markers: Sequence[Marker], citations: Sequence[Citation]) -> list[Marker]:
-    """The markers, and the places of citations that were handed in with one of their own, in order."""
-    places = {(marker.start, marker.end): marker for marker in markers}
-    for c in citations:
-        if c.start >= 0:
-            places.setdefault((c.start, c.end), Marker(c.start, c.end, c.marker, (c.key,)))
-    return [places[place] for place in sorted(places)]
-
-
-def _by_marker(markers: Sequence[Marker], citations: Sequence[Citation]) -> list[list[Citation]]:
-    """The citations of each marker; those without a position belong to none."""
-    at = {(marker.start, marker.end): index for index, marker in enumerate(markers)}
-    grouped: list[list[Citation]] = [[] for _ in markers]
-    for citation in citations:
-        index = at.get((citation.start, citation.end))
-        if index is not None:
-            grouped[index].append(citation)
-    return grouped
 
 
 def _reasons(
