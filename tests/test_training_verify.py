@@ -21,7 +21,15 @@ pytest.importorskip("safetensors")
 from training.verify import __main__ as command_line  # noqa: E402
 from training.verify.calibrate import calibrated  # noqa: E402
 from training.verify.data import forbidden, held_items, human_pairs, product_pairs  # noqa: E402
-from training.verify.decision import INPUTS, SIGNS, Decision, balanced_weights, fit, nli_of  # noqa: E402
+from training.verify.decision import (  # noqa: E402
+    INPUTS,
+    SIGNS,
+    Decision,
+    balanced_weights,
+    fit,
+    inputs_of,
+    nli_of,
+)
 from training.verify.edits import Edit, find_edit  # noqa: E402
 from training.verify.figures import answer_figures, claim_figures  # noqa: E402
 from training.verify.leaks import claim_only  # noqa: E402
@@ -33,6 +41,8 @@ from training.verify.score import score_pairs  # noqa: E402
 from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
 from training.verify.shapes import cases, pairs_of  # noqa: E402
 from training.verify.sources import EXCLUDED, SOURCES, Row, is_held_out, normalised, read_set  # noqa: E402
+
+from surefoot.models.records import Calibration  # noqa: E402
 
 WORDS = "the a cat dog bird sat ran flew on in mat park tree red blue not is was big small old new".split()
 STORY = (
@@ -432,9 +442,40 @@ def test_calibration_is_judged_on_sets_it_did_not_see():
     assert found["held"]["all"]["mean"]["auroc"] > 0.75
     assert found["calibration"]["review_low"] <= 0.5 <= found["calibration"]["review_high"]
     assert found["platt"]["a"] > 0
-    general = found["presets"]["general"]
-    assert general["review_low"] <= general["review_high"]
+    low, high = found["presets"]["general"]["band"]
+    assert 0 < low <= 0.5 <= high < 1
+    assert found["presets"]["general"]["false_pass"] <= 0.12
     assert all(value is None or value < 0.2 for value in found["ece"].values())
+
+
+def test_the_package_computes_what_was_fitted():
+    items, logits = made_items()
+    found = calibrated(items, logits, candidate="nli + alignment + unseen, gated")
+    calibration = Calibration.from_dict(json.loads(json.dumps(found["calibration"])))
+    inputs = inputs_of(items, logits)
+    expected = Decision.from_json(found["decision"]).support(inputs)
+    columns = {name: INPUTS.index(name) for name in ("aligned", "unseen_near", "overlap", "source_words")}
+    for row, support in zip(inputs, expected, strict=True):
+        features = {name: float(row[column]) for name, column in columns.items()}
+        odds = float(row[INPUTS.index("entailment")])
+        assert calibration.support(odds, features) == pytest.approx(support, abs=1e-4)
+
+
+def test_development_sets_move_the_scale_and_the_bands_only():
+    items, logits = made_items()
+    alone = calibrated(items, logits)
+    half = [index for index, item in enumerate(items) if item.set == "a"]
+    both = calibrated(items, logits, development=([items[i] for i in half], logits[half]))
+    assert both["candidate"] == alone["candidate"]
+    one, two = alone["decision"]["terms"], both["decision"]["terms"]
+    ratios = [
+        b / a
+        for t, u in zip(one, two, strict=True)
+        for a, b in zip(t["rise"], u["rise"], strict=True)
+        if a > 0.05
+    ]
+    assert max(ratios) == pytest.approx(min(ratios), rel=0.05)
+    assert both["calibration"] != alone["calibration"]
 
 
 def test_items_survive_the_disk(tmp_path):

@@ -57,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
         if name == "calibrate":
             command.add_argument("--held", type=Path, required=True, help="held.jsonl.gz of the data command")
             command.add_argument("--out", type=Path, required=True, help="JSON to write")
+            command.add_argument(
+                "--development", type=Path, help="measured.jsonl.gz: scale, shift and presets come from it"
+            )
+            command.add_argument("--development-logits", type=Path, help="as --logits, for --development")
             command.add_argument("--candidate", help="the decision to take; the best one by default")
             command.add_argument("--false-pass", type=float, default=0.1, help="of the upper threshold")
         else:
@@ -71,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--name", default="verify")
     export.add_argument("--out", type=Path, default=Path("src/surefoot/assets/models"))
     export.add_argument("--card", type=Path, help="JSON with licence and provenance")
-    export.add_argument("--decision", type=Path, help="JSON of the calibrate command; its Platt part is used")
+    export.add_argument("--decision", type=Path, help="JSON of the calibrate command")
     export.add_argument(
         "--pairs", type=Path, nargs="*", default=[], help="pairs for the loss of int8 storage"
     )
@@ -151,7 +155,9 @@ def _train(options: argparse.Namespace) -> None:
     )
 
 
-def _scored(options: argparse.Namespace, path: Path) -> tuple[list[Any], np.ndarray]:
+def _scored(
+    options: argparse.Namespace, path: Path, kept_logits: Path | None
+) -> tuple[list[Any], np.ndarray]:
     import torch
     from training.verify.measured import read_items
     from training.verify.score import score_items
@@ -166,24 +172,29 @@ def _scored(options: argparse.Namespace, path: Path) -> tuple[list[Any], np.ndar
             if seen[item.set] <= options.limit:
                 kept.append(item)
         items = kept
-    if options.logits and options.logits.is_file():
-        logits = np.load(options.logits, allow_pickle=False)
+    if kept_logits and kept_logits.is_file():
+        logits = np.load(kept_logits, allow_pickle=False)
         if len(logits) != len(items):
-            raise SystemExit(f"{options.logits} belongs to other claims")
+            raise SystemExit(f"{kept_logits} belongs to other claims")
     else:
         logits = score_items(options.checkpoint, items, device=options.device)
-        if options.logits:
-            np.save(options.logits, logits)
+        if kept_logits:
+            np.save(kept_logits, logits)
     return items, logits
 
 
 def _calibrate(options: argparse.Namespace) -> None:
     from training.verify.calibrate import CANDIDATES, calibrated
 
-    items, logits = _scored(options, options.held)
+    items, logits = _scored(options, options.held, options.logits)
+    development = None
+    if options.development:
+        development = _scored(options, options.development, options.development_logits)
     if options.candidate and options.candidate not in CANDIDATES:
         raise SystemExit(f"--candidate must be one of {', '.join(CANDIDATES)}")
-    found = calibrated(items, logits, candidate=options.candidate, false_pass=options.false_pass)
+    found = calibrated(
+        items, logits, candidate=options.candidate, false_pass=options.false_pass, development=development
+    )
     options.out.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
     print(json.dumps({key: found[key] for key in ("candidate", "held", "presets", "platt")}, indent=2))
 
@@ -191,7 +202,7 @@ def _calibrate(options: argparse.Namespace) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     from training.verify.report import evaluated, shown
 
-    items, logits = _scored(options, options.items)
+    items, logits = _scored(options, options.items, options.logits)
     decision = json.loads(options.decision.read_text("utf-8")) if options.decision else None
     found = evaluated(items, logits, decision)
     if options.json:

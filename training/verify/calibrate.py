@@ -1,7 +1,9 @@
 """Fit the decision on held-out training data: choose inputs, fit, calibrate, set thresholds.
 
 Choices are made by leaving one set out: a decision is fitted on the other sets and judged on the one left
-out, since it will be asked about sets that nobody has seen. Development sets take no part.
+out, since it will be asked about sets that nobody has seen. Development sets, where they are given, only set
+the last two numbers (scale and shift) and the bands of the presets: claims made by editing are neither false
+as often nor as hard as those of an answer.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 from training.verify.decision import INPUTS, Decision, balanced_weights, fit, inputs_of
+from training.verify.figures import is_answer_set
 from training.verify.measured import Item
 
 from surefoot import metrics
 from surefoot.metrics.calibration import choose_threshold, fit_platt
+from surefoot.models.monotone import INPUTS as SHIPPED
 
-__all__ = ["CANDIDATES", "PRESETS", "calibrated", "cross_fitted", "presets", "settle"]
+__all__ = ["CANDIDATES", "PRESETS", "calibrated", "can_ship", "cross_fitted", "presets", "settle"]
 
 _NLI: Final = ("entailment", "entailment_joined", "entailment_least", "contradiction")
 _SHARES: Final = ("unseen_all", "unseen_near", "unseen_read", "overlap", "bigrams")
@@ -38,6 +42,26 @@ CANDIDATES: Final[Mapping[str, dict[str, Any]]] = {
         "penalty": 0.001,
         "gated": True,
     },
+    "nli + alignment, gated": {
+        "use": ("entailment", "aligned"),
+        "pieces": 1,
+        "penalty": 0.001,
+        "gated": True,
+    },
+    "nli + unseen, gated": {
+        "use": ("entailment", "unseen_near"),
+        "pieces": 1,
+        "penalty": 0.001,
+        "gated": True,
+    },
+    "nli, gated": {"use": ("entailment",), "pieces": 1, "penalty": 0.001, "gated": True},
+    "nli + alignment + unseen": {"use": ("entailment", "aligned", "unseen_near"), "pieces": 2},
+    "nli + alignment + unseen + overlap, gated": {
+        "use": ("entailment", "aligned", "unseen_near", "overlap"),
+        "pieces": 1,
+        "penalty": 0.001,
+        "gated": True,
+    },
     "nli + vectors + facts": {"use": (*_NLI, *_VECTORS, *_FACTS)},
     "all": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS)},
     "all, stiff": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS), "penalty": 0.1},
@@ -50,11 +74,19 @@ CANDIDATES: Final[Mapping[str, dict[str, Any]]] = {
 """What was compared; the figures are in the card."""
 
 PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
-    "qa": ("clapnq_answers", "fever_nli", "te_new_protocols", "scifact_abstract"),
-    "summary": ("defacto", "halueval_summ", "cg2c"),
+    "qa": ("attributionbench", "healthver", "ragtruth.qa"),
+    "summary": ("summedits", "ragtruth.summary"),
+    "data-to-text": ("ragtruth.data2txt",),
     "general": (),
 }
-"""Sets that stand for a task. There is none for data-to-text: it takes the general thresholds."""
+"""Development sets that stand for a task; of none, all grounding sets do."""
+
+
+def can_ship(options: Mapping[str, Any]) -> bool:
+    """Whether the package can evaluate a decision of these inputs."""
+    return (
+        "entailment" in options["use"] and set(options["use"]) <= set(SHIPPED) and "products" not in options
+    )
 
 
 def _arrays(items: Sequence[Item]) -> tuple[np.ndarray, np.ndarray]:
@@ -84,15 +116,28 @@ def cross_fitted(
     return values, found
 
 
-def settle(items: Sequence[Item], inputs: np.ndarray, options: Mapping[str, Any]) -> Decision:
-    """Fit on everything, with scale and shift from decisions that had not seen the set (Platt 1999)."""
+def settle(
+    items: Sequence[Item],
+    inputs: np.ndarray,
+    options: Mapping[str, Any],
+    development: tuple[Sequence[Item], np.ndarray] | None = None,
+) -> Decision:
+    """Fit on everything, then scale and shift (Platt 1999).
+
+    Scale and shift come from the grounding sets of ``development`` (items, inputs), else from decisions that
+    had not seen the set.
+    """
     names, good = _arrays(items)
+    decision = fit(inputs, good, balanced_weights(names.tolist(), good), **options)
+    if development is None:
+        values, _ = cross_fitted(items, inputs, options)
+    else:
+        items, inputs = development
+        names, good = _arrays(items)
+        values = decision.value(inputs)
     weights = balanced_weights(names.tolist(), good)
-    decision = fit(inputs, good, weights, **options)
-    values, _ = cross_fitted(items, inputs, options)
     # Every set and class weighs the same: repeat rows instead of weighting, which fit_platt does not know.
-    rng = np.random.default_rng(0)
-    drawn = rng.choice(len(items), size=20_000, p=weights)
+    drawn = np.random.default_rng(0).choice(len(items), size=20_000, p=weights)
     platt = fit_platt(values[drawn], good[drawn])
     if platt is None or platt.a >= 0:
         return decision
@@ -101,24 +146,35 @@ def settle(items: Sequence[Item], inputs: np.ndarray, options: Mapping[str, Any]
 
 def presets(
     items: Sequence[Item], support: np.ndarray, *, false_pass: float = 0.1
-) -> dict[str, dict[str, float | None]]:
-    """Thresholds per task, from support that was not fitted on the set.
+) -> dict[str, dict[str, Any]]:
+    """The band of each task, ``[review_low, review_high]``, and what it does.
 
-    ``decision`` has the best balanced accuracy; ``review_high`` is the lowest threshold above it with at most
-    ``false_pass`` unsupported claims passed; ``review_low`` strips at most that share of supported ones.
+    At or above ``review_high`` at most ``false_pass`` of the unsupported claims are passed; below
+    ``review_low`` at most as many of the supported ones are rejected. The middle, 0.5, is always inside.
     """
     names, good = _arrays(items)
-    found: dict[str, dict[str, float | None]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for preset, sets in PRESETS.items():
-        here = np.isin(names, sets) if sets else np.ones(len(names), dtype=np.bool_)
+        here = np.isin(names, sets) if sets else np.asarray([not is_answer_set(name) for name in names])
         if not here.any() or good[here].all() or not good[here].any():
             continue
         weights = balanced_weights(names[here].tolist(), good[here])
-        middle = choose_threshold(support[here], good[here], weights=np.maximum(weights, 1e-12))
+        best = choose_threshold(support[here], good[here], weights=np.maximum(weights, 1e-12))
         high = _quantile(support[here], weights * ~good[here], 1 - false_pass)
         low = _quantile(support[here], weights * good[here], false_pass)
-        found[preset] = {"decision": middle, "review_high": high, "review_low": low}
+        band = [round(min(low, 0.5), 3), round(max(high, 0.5), 3)]
+        found[preset] = {
+            "band": band,
+            "best": best,
+            "false_pass": _share(support[here] >= band[1], weights * ~good[here]),
+            "false_strip": _share(support[here] < band[0], weights * good[here]),
+            "for_review": _share((support[here] >= band[0]) & (support[here] < band[1]), weights),
+        }
     return found
+
+
+def _share(said: np.ndarray, weights: np.ndarray) -> float:
+    return float(weights[said].sum() / weights.sum())
 
 
 def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
@@ -128,50 +184,70 @@ def _quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
 
 
 def calibrated(
-    items: Sequence[Item], logits: np.ndarray, *, candidate: str | None = None, false_pass: float = 0.1
+    items: Sequence[Item],
+    logits: np.ndarray,
+    *,
+    candidate: str | None = None,
+    false_pass: float = 0.1,
+    development: tuple[Sequence[Item], np.ndarray] | None = None,
 ) -> dict[str, Any]:
     """Compare the candidates, fit one, and say everything that the manifest needs.
 
+    Args:
+        items, logits: claims of held-out training documents.
+        candidate: the decision to take; of those that can ship, the one that ranks best by default.
+        false_pass: most unsupported claims that the upper thresholds may pass, 0 to 1.
+        development: items and logits of development sets, see the module.
+
     Returns:
-        ``decision`` (terms), ``platt`` (of the network alone), ``calibration`` (as the manifest has it now),
+        ``calibration`` (for the manifest), ``decision`` (the same terms), ``platt`` (of the network alone),
         ``presets``, ``held`` (figures of every candidate, each on sets it had not seen) and ``ece``.
     """
-    kept = [index for index, item in enumerate(items) if item.selected is not None]
-    items, inputs = [items[index] for index in kept], inputs_of(items, logits)[kept]
-    names, good = _arrays(items)
+    items, inputs = _read(items, logits)
     compared = {name: cross_fitted(items, inputs, options) for name, options in CANDIDATES.items()}
     if candidate is None:
-        usable = [name for name in CANDIDATES if "entailment" in CANDIDATES[name]["use"]]
+        usable = [name for name, options in CANDIDATES.items() if can_ship(options)]
         candidate = max(usable, key=lambda name: compared[name][1]["mean"]["auroc"] or 0.0)
-    decision = settle(items, inputs, CANDIDATES[candidate])
-    values = compared[candidate][0] * decision.scale + decision.shift
-    support = 1 / (1 + np.exp(-values))
+    grounding = judged = None
+    if development is not None:
+        judged = _read(*development)
+        rows = [index for index, item in enumerate(judged[0]) if not is_answer_set(item.set)]
+        grounding = ([judged[0][row] for row in rows], judged[1][rows])
+    decision = settle(items, inputs, CANDIDATES[candidate], grounding)
+    if judged is None or grounding is None:
+        values = compared[candidate][0] * decision.scale + decision.shift
+        judged, support = (items, inputs), 1 / (1 + np.exp(-values))
+        grounding = judged
+    else:
+        support = decision.support(judged[1])
+    names, good = _arrays(grounding[0])
     weights = balanced_weights(names.tolist(), good)
-    drawn = np.random.default_rng(0).choice(len(items), size=20_000, p=weights)
-    odds = inputs[:, INPUTS.index("entailment")]
-    platt = fit_platt(odds[drawn], good[drawn])
+    drawn = np.random.default_rng(0).choice(len(names), size=20_000, p=weights)
+    platt = fit_platt(grounding[1][drawn, INPUTS.index("entailment")], good[drawn])
     if platt is None:
-        raise ValueError("the held-out claims are all of one class")
-    found = presets(items, support, false_pass=false_pass)
-    general = found.get("general", {})
-    low = min(general.get("review_low") or 0.4, 0.5)
-    high = max(general.get("review_high") or 0.5, 0.5)
+        raise ValueError("the claims are all of one class")
+    bands = presets(judged[0], support, false_pass=false_pass)
+    names, good = _arrays(judged[0])
+    terms = decision.to_json()
+    low, high = bands.get("general", {}).get("band", (0.4, 0.5))
     return {
         "candidate": candidate,
-        "decision": decision.to_json(),
+        "decision": terms,
         "platt": {"a": round(-platt.a, 4), "b": round(-platt.b, 4)},
         "calibration": {
-            "kind": "platt",
-            "a": round(-platt.a, 4),
-            "b": round(-platt.b, 4),
-            "review_low": round(low, 3),
-            "review_high": round(high, 3),
+            "kind": "monotone",
+            "review_low": low,
+            "review_high": high,
             "contradiction": 0.6,
+            "decision": {
+                "bias": terms["bias"],
+                "long_bias": terms["long_bias"],
+                "long": [round(float(np.log(words)), 6) for words in terms["long"]],
+                "terms": terms["terms"],
+            },
+            "presets": {name: row["band"] for name, row in bands.items()},
         },
-        "presets": {
-            name: {key: None if value is None else round(value, 4) for key, value in row.items()}
-            for name, row in found.items()
-        },
+        "presets": bands,
         "held": {name: figures for name, (_, figures) in compared.items()},
         "ece": {
             name: metrics.expected_calibration_error(good[names == name], support[names == name])
@@ -179,3 +255,9 @@ def calibrated(
         },
         "claims": len(items),
     }
+
+
+def _read(items: Sequence[Item], logits: np.ndarray) -> tuple[list[Item], np.ndarray]:
+    """The items that the package would ask the model about, with their inputs."""
+    kept = [index for index, item in enumerate(items) if item.selected is not None]
+    return [items[index] for index in kept], inputs_of(items, logits)[kept]
