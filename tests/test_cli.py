@@ -469,7 +469,11 @@ def test_another_language_is_for_review_unless_the_model_reads_it(tmp_path: Path
     }
     file = tmp_path / "request.json"
     file.write_text(json.dumps(request), encoding="utf-8")
-    assert "language" in json.loads(run("check", file, "--json").stdout)["reasons"]
+    done = run("check", file, "--json", "--fail-under", "0")
+    assert done.returncode == 3
+    report = json.loads(done.stdout)
+    assert "language" in report["reasons"]
+    assert report["score"] is report["nli_faithfulness"] is None
     assert "language" not in json.loads(run("check", file, "--json", "--multilingual").stdout)["reasons"]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from surefoot.citations.alce import CitationMode
+from surefoot.report.wording import reason_words, undefined_because
 from surefoot.schema import (
     Citation,
     CitationStatus,
     Claim,
     Reason,
+    RiskLevel,
     Source,
     TruthfulnessReport,
     Verdict,
@@ -55,6 +58,62 @@ def test_a_score_without_groundedness_is_undefined_with_a_reason() -> None:
     assert report.citation_groundedness is None
     assert report.score is None
     assert Reason.CITATIONS_NOT_CHECKED in report.reasons
+
+
+NOT_CHECKED = (
+    Reason.LANGUAGE,
+    Reason.CLAIM_TOO_LONG,
+    Reason.CHECKER_FAILED,
+    Reason.DEADLINE,
+    Reason.TOO_MANY_CLAIMS,
+)
+
+
+def judged(*claims: tuple[Verdict, Reason], mode: CitationMode = "optional") -> TruthfulnessReport:
+    """The report on an answer of one character a claim."""
+    made = tuple(
+        Claim("x", at, at + 1, verdict=verdict, reasons=(reason,))
+        for at, (verdict, reason) in enumerate(claims)
+    )
+    sources = (Source("1", "x"),)
+    return summarise("x" * len(made), None, sources, made, (), reasons=(), mode=mode, model="m", seconds=0.0)
+
+
+@pytest.mark.parametrize("mode", ["optional", "required"])
+@pytest.mark.parametrize("reason", NOT_CHECKED)
+def test_where_nothing_could_be_checked_the_figures_are_undefined(reason: Reason, mode: CitationMode) -> None:
+    report = judged((Verdict.REVIEW, reason), (Verdict.REVIEW, reason), mode=mode)
+    assert report.nli_faithfulness is None
+    assert report.score is None
+    assert report.least_support is None
+    assert report.risk_level is RiskLevel.UNKNOWN
+    assert report.coverage == 0
+    assert report.degraded
+    assert reason in report.reasons
+    words = reason_words(reason)
+    assert undefined_because(report, "score") == f"undefined ({words})"
+    assert undefined_because(report, "nli_faithfulness") == f"undefined ({words})"
+
+
+@pytest.mark.parametrize("reason", NOT_CHECKED)
+def test_beside_one_that_was_a_claim_not_checked_counts_as_not_supported(
+    reason: Reason,
+) -> None:
+    report = judged((Verdict.SUPPORTED, Reason.ENTAILED), (Verdict.REVIEW, reason))
+    assert report.nli_faithfulness == report.score == report.coverage == 0.5
+    assert report.degraded
+
+
+def test_an_uncertain_claim_was_checked() -> None:
+    report = judged((Verdict.REVIEW, Reason.UNCERTAIN))
+    assert report.nli_faithfulness == 0.0
+    assert report.coverage == 1.0
+    assert not report.degraded
+
+
+def test_what_a_judge_decided_was_checked() -> None:
+    report = judged((Verdict.SUPPORTED, Reason.JUDGED), (Verdict.REVIEW, Reason.LANGUAGE))
+    assert report.nli_faithfulness == 0.5
 
 
 def _weakest(*supports: float | None) -> float | None:

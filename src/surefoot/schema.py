@@ -263,13 +263,14 @@ class TruthfulnessReport:
         claims: every segment of the answer in order, not only the checkable ones.
         citations: every marker in order, those outside any claim included.
         score: 0.6 x ``nli_faithfulness`` + 0.4 x ``citation_groundedness``, rounded to 3 digits.
-        nli_faithfulness: supported claims / checkable claims, 0 to 1.
+        nli_faithfulness: supported claims / checkable claims, 0 to 1. A claim that could not be checked
+            (language, length, deadline, a failure) counts as not supported; ``None`` where none could be checked.
         citation_groundedness: mean ``verification_score`` of the citations, 0 to 1; 0 for an answer
             without any citation, ``None`` when citations are optional and absent.
         citation_recall: share of checkable claims whose cited sources, joined, support them (ALCE).
         citation_precision: share of citations that are supporting (ALCE).
         uncited_claims: checkable claims without a marker.
-        coverage: share of the answer's non-space characters that lies in checkable claims, 0 to 1.
+        coverage: share of the answer's non-space characters that lies in claims that were checked, 0 to 1.
         least_support: mean support of the three least supported checkable claims, 0 to 1; a claim that could
             not be checked counts 0. It ranks answers by the risk of a hallucination better than the least or
             the mean of all; it is not the probability of one.

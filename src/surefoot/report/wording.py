@@ -145,11 +145,23 @@ class Figure:
     explanation: str
 
 
+_NOT_CHECKED = (
+    Reason.LANGUAGE,
+    Reason.CLAIM_TOO_LONG,
+    Reason.TOO_MANY_CLAIMS,
+    Reason.CHECKER_FAILED,
+    Reason.DEADLINE,
+)
+
+
 def undefined_because(report: TruthfulnessReport, name: str) -> str:
     """``"undefined (no checkable claim)"``: why the figure ``name`` is ``None``."""
     order = [Reason.EMPTY_ANSWER, Reason.NO_SOURCES, Reason.NO_CHECKABLE_CLAIM]
     if name.startswith("citation_"):
         order.append(Reason.NO_CITATIONS)
+    elif report.nli_faithfulness is None:
+        order.extend(_NOT_CHECKED)
+    order.append(Reason.CITATIONS_NOT_CHECKED)
     why = next((reason for reason in order if reason in report.reasons), None)
     if why is None and name.startswith("citation_") and not report.citations:
         why = Reason.NO_CITATIONS
@@ -193,7 +205,7 @@ def figures(report: TruthfulnessReport) -> tuple[Figure, ...]:
             "coverage",
             "coverage",
             report.coverage,
-            "Share of the answer's characters that could be checked.",
+            "Share of the answer's characters in claims that were checked.",
         ),
         Figure(
             "risk_level",

@@ -35,6 +35,7 @@ _FAILURES: Final = frozenset(
         Reason.TOO_MANY_CLAIMS,
     }
 )
+"""Why a claim was not checked at all; ``uncertain`` is not among them: that one was, and stays open."""
 
 
 def summarise(
@@ -51,6 +52,10 @@ def summarise(
 ) -> TruthfulnessReport:
     """Make the report out of finished claims and citations.
 
+    Where no claim at all could be checked, there is nothing to sum up: faithfulness, score and least support
+    are ``None``. Where some were, the others count as not supported, so that a check that fails in part never
+    makes an answer look better, and ``coverage`` says how much was checked.
+
     Args:
         answer: as checked.
         question: carried along.
@@ -64,9 +69,10 @@ def summarise(
     """
     checkable = [claim for claim in claims if claim.kind is ClaimKind.CLAIM]
     figures = citation_figures(claims, citations, citations=mode)
+    checked = [claim for claim in checkable if not _left_out(claim)]
     undefined = Reason.NO_SOURCES in reasons or not checkable
     faithfulness = None
-    if not undefined:
+    if not undefined and checked:
         faithfulness = sum(claim.verdict is Verdict.SUPPORTED for claim in checkable) / len(checkable)
     groundedness = None if undefined else figures.groundedness
     broken = dict.fromkeys(reason for claim in checkable for reason in claim.reasons if reason in _FAILURES)
@@ -80,10 +86,10 @@ def summarise(
         not undefined and unchecked and not broken and not late
     ):  # the figures would be those of the other citations
         broken[Reason.CHECKER_FAILED] = None
-    if faithfulness is not None and groundedness is None and mode == "required":
+    if not undefined and groundedness is None and mode == "required":
         broken[Reason.CITATIONS_NOT_CHECKED] = None
     written = sum(not character.isspace() for character in answer)
-    checked = sum(not character.isspace() for claim in checkable for character in claim.text)
+    covered = sum(not character.isspace() for claim in checked for character in claim.text)
     return TruthfulnessReport(
         answer=answer,
         question=question,
@@ -96,13 +102,20 @@ def summarise(
         citation_recall=None if undefined else figures.recall,
         citation_precision=None if undefined else figures.precision,
         uncited_claims=figures.uncited_claims,
-        coverage=checked / written if written else None,
-        least_support=None if undefined else _least_support(checkable),
+        coverage=covered / written if written else None,
+        least_support=None if faithfulness is None else _least_support(checkable),
         risk_level=_risk(faithfulness, checkable),
         degraded=bool(broken) or late or Reason.TOO_MANY_MARKERS in reasons,
         reasons=tuple(dict.fromkeys([*reasons, *broken])),
         model=model,
         seconds=seconds,
+    )
+
+
+def _left_out(claim: Claim) -> bool:
+    """Whether a claim was not checked at all; a judge may have decided one that the local model could not."""
+    return claim.verdict is Verdict.REVIEW and any(
+        reason in _FAILURES or reason is Reason.NO_SOURCES for reason in claim.reasons
     )
 
 
