@@ -251,6 +251,26 @@ def test_the_rate_rises_and_falls_to_zero():
     assert rate_at(10**9, Settings()) == 1.0
 
 
+def test_a_long_pair_loses_the_end_of_its_premise_and_a_long_claim_is_left_out(encoder: Path):
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(encoder / "tokenizer.json"))
+    words = WORDS[:12]
+    pairs = [
+        Pair(" ".join(words), "the cat sat", "entailment", "x"),
+        Pair(" ".join(words * 5), "the cat sat", "entailment", "x"),
+        Pair("the cat", " ".join(words * 5), "entailment", "x"),
+        Pair("  ", "the cat sat", "entailment", "x"),
+    ]
+    short, long = encode(pairs, tokenizer, 24)
+    assert len(short.ids) == 12 + 3 + 3
+    assert len(long.ids) == 24
+    whole = tokenizer.encode(" ".join(words), "the cat sat").ids
+    assert short.ids.tolist() == whole
+    assert long.ids[:13].tolist() == whole[:13]
+    assert long.ids[long.second - 1 :].tolist() == whole[short.second - 1 :]
+
+
 def test_batches_hold_every_pair_once_and_keep_to_their_size(encoder):
     from tokenizers import Tokenizer
 

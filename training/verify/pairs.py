@@ -15,6 +15,9 @@ from tokenizers import Tokenizer
 
 __all__ = ["LABELS", "Batch", "Encoded", "Pair", "batches", "encode", "read_pairs", "write_pairs"]
 
+_LEAST_PREMISE: Final = 8
+"""Tokens that must be left of a premise that is cut."""
+
 LABELS: Final = ("entailment", "neutral", "contradiction", "not_entailment")
 """The last is the label of two-way sets: neutral or contradiction, nobody said which."""
 
@@ -73,19 +76,25 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def encode(pairs: Sequence[Pair], tokenizer: Tokenizer, most: int) -> list[Encoded]:
-    """Token ids of pairs; what is longer than ``most`` tokens loses the end of its premise."""
+    """Token ids of pairs; what is longer than ``most`` tokens loses the end of its premise.
+
+    Pairs whose claim alone fills the room, and those without a premise, are left out.
+    """
     tokenizer.no_padding()
-    tokenizer.enable_truncation(most, strategy="only_first")
+    tokenizer.no_truncation()
     found: list[Encoded] = []
     for start in range(0, len(pairs), 2000):
-        chunk = pairs[start : start + 2000]
-        # A claim that alone fills the model cannot be trained on.
-        kept = [pair for pair in chunk if len(pair.claim) < 3 * most and pair.premise.strip()]
+        kept = [pair for pair in pairs[start : start + 2000] if pair.premise.strip()]
         encodings = tokenizer.encode_batch([(pair.premise, pair.claim) for pair in kept])
         for pair, encoding in zip(kept, encodings, strict=True):
             ids = np.asarray(encoding.ids, dtype=np.int32)
             second = int(np.argmax(np.asarray(encoding.type_ids))) if 1 in encoding.type_ids else len(ids)
-            found.append(Encoded(ids, second, LABELS.index(pair.label), pair.weight))
+            over = max(0, len(ids) - most)
+            end = second - 1 - over  # of the premise, before its separator
+            if end < _LEAST_PREMISE and over:
+                continue
+            ids = np.concatenate([ids[:end], ids[second - 1 :]])
+            found.append(Encoded(ids, second - over, LABELS.index(pair.label), pair.weight))
     return found
 
 
