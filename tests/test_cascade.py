@@ -69,6 +69,11 @@ def statement(prompt: str) -> str:
     return prompt.split("<<<STATEMENT ")[1].split("\n| ", 1)[1].split("\nSTATEMENT ")[0]
 
 
+def uncontrolled(model: Any, **options: Any) -> Judge:
+    """A judge without controls: they have tests of their own."""
+    return Judge(model, control="never", **options)
+
+
 def judge_of(scores: dict[str, float | str], asked: list[str] | None = None, **options: Any) -> Judge:
     def model(prompt: str) -> str:
         name = statement(prompt).split()[0]
@@ -76,7 +81,7 @@ def judge_of(scores: dict[str, float | str], asked: list[str] | None = None, **o
             asked.append(name)
         return f"Score: {scores[name]}"
 
-    return Judge(model, **options)
+    return uncontrolled(model, **options)
 
 
 def run(judge: Judge, made: TruthfulnessReport | None = None, **options: Any) -> CascadeReport:
@@ -162,7 +167,7 @@ def test_a_contradiction_seen_locally_makes_a_rejected_claim_contradicted() -> N
 def test_a_dead_judge_leaves_the_local_verdict_and_says_so(act: Act, reason: Reason) -> None:
     with ScriptedEndpoint(default=act) as server:
         endpoint = ChatEndpoint("m", base_url=server.url, api_key="k", retries=0, timeout=0.5)
-        result = run(Judge(endpoint))
+        result = run(uncontrolled(endpoint))
     assert verdicts(result) == list(VERDICTS.values())
     assert result.degraded
     assert result.report.degraded
@@ -181,7 +186,7 @@ def test_nobody_is_asked_over_and_over_when_nobody_answers() -> None:
     )
     made = local(answer=answer, claims=claims)
     with ScriptedEndpoint(default=error(500)) as server:
-        result = run(Judge(ChatEndpoint("m", base_url=server.url, api_key="k", retries=0)), made)
+        result = run(uncontrolled(ChatEndpoint("m", base_url=server.url, api_key="k", retries=0)), made)
         assert len(server.requests) == 8
     assert len(result.decisions) == 40
     assert all(item.reasons == (Reason.JUDGE_FAILED,) for item in result.decisions)
@@ -216,7 +221,7 @@ def test_a_budget_is_never_exceeded() -> None:
 def test_the_budget_of_the_endpoint_counts_too() -> None:
     with ScriptedEndpoint(default=chat('{"score": 0.1}')) as server:
         endpoint = ChatEndpoint("m", base_url=server.url, api_key="k", budget=Budget(calls=1), concurrency=1)
-        result = run(Judge(endpoint))
+        result = run(uncontrolled(endpoint))
         assert len(server.requests) == 1
         assert statement(server.requests[0].prompt) == "Beta is two."
     assert [item.settled for item in result.decisions] == [True, False]
@@ -228,7 +233,7 @@ def test_a_decision_model_gets_all_claims_in_one_call() -> None:
         return decisions(lambda _, text: 0.95 if "Beta" in text else 0.02, request)
 
     with ScriptedEndpoint(default=player) as server:
-        result = run(Judge(DecisionEndpoint("m", base_url=server.url)))
+        result = run(uncontrolled(DecisionEndpoint("m", base_url=server.url)))
         assert len(server.requests) == 1
         assert len(server.requests[0].body["questions"]) == 2
     assert verdicts(result)[1:3] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
@@ -257,7 +262,7 @@ def test_without_anything_uncertain_nobody_is_asked() -> None:
         for item in made.claims
     )
     made = replace(made, claims=sure)
-    result = run(Judge(model), made)
+    result = run(uncontrolled(model), made)
     assert result.report is made
     assert result.decisions == ()
     assert not result.degraded
@@ -288,7 +293,7 @@ def test_the_deadline_is_for_all_claims_together() -> None:
         await asyncio.sleep(30)
         return "0.1"
 
-    result = run(Judge(model), deadline_ms=300)
+    result = run(uncontrolled(model), deadline_ms=300)
     assert all(item.reasons == (Reason.JUDGE_TIMEOUT,) for item in result.decisions)
     assert result.seconds < 15
 
@@ -301,7 +306,7 @@ def test_with_the_real_verifier_both_forms_agree() -> None:
         "The notice period is two months [1]. The deposit is 900 euros [1]. Die Kaution beträgt "
         "sechshundert Euro, und die Kündigungsfrist ist für beide Parteien zwei Monate lang [1]."
     )
-    judge = Judge(lambda prompt: "Score: 0.0")
+    judge = uncontrolled(lambda prompt: "Score: 0.0")
     cascade = Cascade(Verifier(threads=1), judge)
     one = cascade.verify(answer, [LEASE])
     two = asyncio.run(cascade.averify(answer, [LEASE]))
@@ -317,7 +322,7 @@ def test_with_the_real_verifier_both_forms_agree() -> None:
 def test_the_order_of_a_report_made_by_hand_is_kept() -> None:
     """Nothing but the claims in the band changes, whatever else a report holds."""
     made = report()
-    result = asyncio.run(Cascade(Verifier(threads=1), Judge(_always("Score: 0.1"))).settle(made))
+    result = asyncio.run(Cascade(Verifier(threads=1), uncontrolled(_always("Score: 0.1"))).settle(made))
     assert result.asked == (3,)
     changed = [i for i, (a, b) in enumerate(zip(made.claims, result.report.claims, strict=True)) if a != b]
     assert changed == [3]

@@ -45,8 +45,13 @@ def endpoint(server: ScriptedEndpoint, **options: Any) -> ChatEndpoint:
     return ChatEndpoint("m", base_url=server.url, api_key=KEY, **{"retries": 0, "timeout": 5.0, **options})
 
 
+def uncontrolled(model: Any, **options: Any) -> Judge:
+    """A judge without controls: they have tests of their own."""
+    return Judge(model, control="never", **options)
+
+
 def saying(text: str, **options: Any) -> Judge:
-    return Judge(lambda prompt: text, **options)
+    return uncontrolled(lambda prompt: text, **options)
 
 
 def statement(prompt: str) -> str:
@@ -77,7 +82,7 @@ def test_risk_levels(score: float | None, level: RiskLevel) -> None:
 
 def test_a_judgement_says_all_that_belongs_to_it() -> None:
     with ScriptedEndpoint(default=chat('{"score": 0.1}', usage=(200, 5))) as server:
-        judgement = Judge(endpoint(server)).judge(SOURCE, RESPONSE, question="How long?")
+        judgement = uncontrolled(endpoint(server)).judge(SOURCE, RESPONSE, question="How long?")
         request = server.requests[0]
     assert judgement.score == 0.1
     assert judgement.risk_level is RiskLevel.LOW
@@ -124,7 +129,7 @@ def test_an_empty_context_is_unknown(context: Any) -> None:
 )
 def test_a_context_may_have_any_shape(context: Any) -> None:
     seen: list[str] = []
-    Judge(lambda prompt: seen.append(prompt) or "Score: 0.5").judge(context, RESPONSE)
+    uncontrolled(lambda prompt: seen.append(prompt) or "Score: 0.5").judge(context, RESPONSE)
     assert SOURCE in seen[0]
 
 
@@ -149,18 +154,19 @@ def test_wrong_types_are_refused() -> None:
         {"reply": "xml"},
         {"long_context": "cut"},
         {"on_attack": "ignore"},
+        {"control": "sometimes"},
         {"base_url": "http://localhost/v1"},
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
-        saying("0.1", **options)
+        Judge(lambda prompt: "0.1", **options)
 
 
 def test_a_budget_belongs_to_whoever_calls() -> None:
     with ScriptedEndpoint() as server, pytest.raises(ConfigurationError, match="own budget"):
-        Judge(endpoint(server), budget=Budget(calls=1))
-    judge = Judge(lambda prompt: "Score: 0.1", budget=Budget(calls=2))
+        uncontrolled(endpoint(server), budget=Budget(calls=1))
+    judge = uncontrolled(lambda prompt: "Score: 0.1", budget=Budget(calls=2))
     scores = [judge.judge(SOURCE, RESPONSE).score for _ in range(3)]
     assert scores == [0.1, 0.1, None]
     assert judge.judge(SOURCE, RESPONSE).reasons == (Reason.BUDGET_EXHAUSTED,)
@@ -178,7 +184,7 @@ def test_any_text_can_be_judged(text: str) -> None:
 
 def test_votes_are_summed_up_by_their_median() -> None:
     replies = iter(["Score: 0.1", "Score: 0.9", "Score: 0.2"])
-    judgement = Judge(lambda prompt: next(replies), votes=3).judge(SOURCE, RESPONSE)
+    judgement = uncontrolled(lambda prompt: next(replies), votes=3).judge(SOURCE, RESPONSE)
     assert judgement.score == 0.2
     assert sorted(vote.score or 0.0 for vote in judgement.votes) == [0.1, 0.2, 0.9]
     assert judgement.agreement == pytest.approx(2 / 3)
@@ -204,7 +210,7 @@ def test_several_judges_vote_and_are_named() -> None:
     def two(prompt: str) -> str:
         return "Score: 0.2"
 
-    judgement = Judge([one, two], votes=2).judge(SOURCE, RESPONSE)
+    judgement = uncontrolled([one, two], votes=2).judge(SOURCE, RESPONSE)
     assert judgement.model == "one + two"
     assert [(item.model, item.score) for item in judgement.votes] == [
         ("one", 0.1),
@@ -225,7 +231,7 @@ def test_logprobs_become_the_score() -> None:
         {"token": "Maybe", "logprob": math.log(0.1)},
     ]
     with ScriptedEndpoint(default=reply(body)) as server:
-        judgement = Judge(endpoint(server), reply="logprobs").judge(SOURCE, RESPONSE)
+        judgement = uncontrolled(endpoint(server), reply="logprobs").judge(SOURCE, RESPONSE)
         assert server.requests[0].body["logprobs"] is True
     assert judgement.score == pytest.approx(0.2 / 0.9)
 
@@ -237,7 +243,7 @@ def test_logprobs_become_the_score() -> None:
 )
 def test_without_probabilities_of_yes_and_no_there_is_no_score(act: Act) -> None:
     with ScriptedEndpoint(default=act) as server:
-        judgement = Judge(endpoint(server), reply="logprobs").judge(SOURCE, RESPONSE)
+        judgement = uncontrolled(endpoint(server), reply="logprobs").judge(SOURCE, RESPONSE)
     assert (judgement.score, judgement.reasons) == (None, (Reason.JUDGE_REPLY_INVALID,))
 
 
@@ -331,7 +337,7 @@ def test_a_function_that_raises_is_a_fault_too(exception: Exception) -> None:
     def model(prompt: str) -> str:
         raise exception
 
-    judgement = Judge(model).judge(SOURCE, RESPONSE)
+    judgement = uncontrolled(model).judge(SOURCE, RESPONSE)
     assert judgement.score is None
     assert set(judgement.reasons) <= {Reason.JUDGE_FAILED, Reason.JUDGE_TIMEOUT}
     assert "secret" not in judgement.to_json()
@@ -343,7 +349,7 @@ def test_a_function_that_never_returns_is_left_behind() -> None:
         return "0.5"
 
     started = time.monotonic()
-    judgement = Judge(model, deadline_ms=200).judge(SOURCE, RESPONSE)
+    judgement = uncontrolled(model, deadline_ms=200).judge(SOURCE, RESPONSE)
     assert (judgement.score, judgement.reasons) == (None, (Reason.JUDGE_TIMEOUT,))
     assert time.monotonic() - started < 10
 
@@ -357,7 +363,7 @@ def test_a_server_without_schemas_is_asked_without() -> None:
         )
 
     with ScriptedEndpoint(default=picky) as server:
-        judge = Judge(endpoint(server))
+        judge = uncontrolled(endpoint(server))
         assert judge.judge(SOURCE, RESPONSE).score == 0.25
         judge.judge(SOURCE, RESPONSE)
         assert "Score: <number" in server.requests[-1].prompt, (
@@ -387,7 +393,7 @@ def test_many_at_once_keep_to_the_limit_and_none_is_lost() -> None:
         return slow(0.05, chat(json.dumps({"score": number / 1000})))
 
     with ScriptedEndpoint(default=player) as server:
-        judge = Judge(endpoint(server, concurrency=50, timeout=60.0))
+        judge = uncontrolled(endpoint(server, concurrency=50, timeout=60.0))
 
         async def all_of_them() -> list[Judgement]:
             return await asyncio.gather(*(judge.ajudge(SOURCE, f"The deposit is {i}.") for i in range(200)))
@@ -407,7 +413,7 @@ def by_statement(prompt: str) -> str:
 
 
 def test_each_claim_is_judged_by_itself() -> None:
-    judgement = Judge(by_statement).judge_claims(SOURCE, ANSWER)
+    judgement = uncontrolled(by_statement).judge_claims(SOURCE, ANSWER)
     assert [(claim.text, claim.score) for claim in judgement.claims] == [
         ("The notice period is two months.", 0.1),
         ("The deposit is 900 euros.", 0.9),
@@ -415,14 +421,14 @@ def test_each_claim_is_judged_by_itself() -> None:
     assert all(ANSWER[claim.start : claim.end] == claim.text for claim in judgement.claims)
     assert judgement.score == 0.9
     assert judgement.usage.calls == 2
-    assert Judge(by_statement, per_claim=True).judge(SOURCE, ANSWER).claims == judgement.claims
+    assert uncontrolled(by_statement, per_claim=True).judge(SOURCE, ANSWER).claims == judgement.claims
 
 
 def test_a_claim_without_a_verdict_leaves_the_whole_undefined() -> None:
     def model(prompt: str) -> str:
         return "no idea" if "900" in statement(prompt) else "Score: 0.1"
 
-    judgement = Judge(model).judge_claims(SOURCE, ANSWER)
+    judgement = uncontrolled(model).judge_claims(SOURCE, ANSWER)
     assert [claim.score for claim in judgement.claims] == [0.1, None]
     assert (judgement.score, judgement.risk_level) == (None, RiskLevel.UNKNOWN)
     assert judgement.reasons == (Reason.JUDGE_REPLY_INVALID,)
@@ -450,7 +456,7 @@ def test_a_decision_model_gets_all_claims_in_one_call() -> None:
         return decisions(lambda _, text: 0.05 if "900" in text else 0.9, request)
 
     with ScriptedEndpoint(default=player) as server:
-        judgement = Judge(DecisionEndpoint("m", base_url=server.url)).judge_claims(SOURCE, ANSWER)
+        judgement = uncontrolled(DecisionEndpoint("m", base_url=server.url)).judge_claims(SOURCE, ANSWER)
         assert len(server.requests) == 1
         assert server.requests[0].body["state"]["source"] == SOURCE
     assert [claim.score for claim in judgement.claims] == pytest.approx([0.1, 0.95])
@@ -465,7 +471,7 @@ LONG = [f"{FILLER}\n\nThe deposit is 600 euros.\n\n{FILLER}", "The notice period
 
 def test_a_context_that_fits_is_shown_whole() -> None:
     seen: list[str] = []
-    judge = Judge(lambda prompt: seen.append(prompt) or "0.1", max_context_tokens=200_000)
+    judge = uncontrolled(lambda prompt: seen.append(prompt) or "0.1", max_context_tokens=200_000)
     judgement = judge.judge(LONG, RESPONSE)
     assert judgement.reasons == ()
     shown = seen[0].replace("\n| ", "\n")
@@ -474,7 +480,7 @@ def test_a_context_that_fits_is_shown_whole() -> None:
 
 def test_of_a_long_context_what_matters_is_shown_and_that_is_said() -> None:
     seen: list[str] = []
-    judge = Judge(lambda prompt: seen.append(prompt) or "Score: 0.1", max_context_tokens=1_000)
+    judge = uncontrolled(lambda prompt: seen.append(prompt) or "Score: 0.1", max_context_tokens=1_000)
     judgement = judge.judge(LONG, "The notice period is two months. The deposit is 600 euros.")
     assert judgement.reasons == (Reason.PARTIAL_CONTEXT,)
     assert "The deposit is 600 euros." in seen[0].split("<<<STATEMENT")[0]
@@ -492,7 +498,7 @@ def test_the_best_supporting_window_counts_and_all_are_read() -> None:
         seen.append(source)
         return "Score: 0.05" if "deposit is 600" in source else "Score: 1.0"
 
-    judge = Judge(model, max_context_tokens=4_000, long_context="windows")
+    judge = uncontrolled(model, max_context_tokens=4_000, long_context="windows")
     judgement = judge.judge(LONG, "The deposit is 600 euros.")
     assert len(seen) > 5
     assert judgement.claims[0].score == 0.05
@@ -507,7 +513,7 @@ def test_a_window_that_failed_stays_in_the_reasons() -> None:
         source = prompt.split("<<<SOURCE ")[2].split("\nSOURCE ")[0]
         return "Score: 0.8" if "deposit is 600" in source else "??"
 
-    judge = Judge(model, max_context_tokens=4_000, long_context="windows")
+    judge = uncontrolled(model, max_context_tokens=4_000, long_context="windows")
     judgement = judge.judge(LONG, "The deposit is 600 euros.")
     assert judgement.score == 0.8
     assert Reason.JUDGE_REPLY_INVALID in judgement.reasons

@@ -41,7 +41,8 @@ def run(*arguments: str | Path, stdin: str = "", **environment: str | None) -> D
 
 
 def at(server: ScriptedEndpoint, *more: str) -> tuple[str, ...]:
-    return ("--model", "m", "--base-url", server.url, "--retries", "0", *more)
+    """The server as it is, which says the same of everything: without controls."""
+    return ("--model", "m", "--base-url", server.url, "--retries", "0", "--control", "never", *more)
 
 
 def request(tmp_path: Path, **fields: Any) -> Path:

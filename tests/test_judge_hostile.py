@@ -64,8 +64,10 @@ def test_there_are_enough_attacks_and_the_adversary_is_one() -> None:
 def test_no_attack_lowers_a_score_without_a_flag(
     attack: Attack, endpoints: dict[Reader, ChatEndpoint]
 ) -> None:
+    """By its words alone: test_judge_control.py has the same for what is not recognised."""
     sources, response, question = attack.parts()
-    judgement = Judge(endpoints[gullible]).judge(sources, response, question=question)
+    judge = Judge(endpoints[gullible], control="never")
+    judgement = judge.judge(sources, response, question=question)
     assert judgement.score is not None
     assert judgement.score >= HONEST or judgement.flags
     assert (Reason.HOSTILE_TEXT in judgement.reasons) is bool(judgement.flags)
@@ -85,11 +87,12 @@ def test_no_attack_breaks_out_of_the_quotation(attack: Attack, endpoints: dict[R
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a.place == "answer"][:12], ids=ids)
 def test_attacks_are_flagged_per_claim_and_by_decision_models_too(attack: Attack) -> None:
     sources, response, question = attack.parts()
-    judge = Judge(lambda prompt: f"Score: {gullible(prompt)}")
+    judge = Judge(lambda prompt: f"Score: {gullible(prompt)}", control="never")
     judgement = judge.judge_claims(sources, response, question=question, spans=[(0, len(response))])
     assert judgement.claims[0].flags == judgement.flags != ()
     with ScriptedEndpoint(default=lambda request: decisions(lambda *_: 1.0, request)) as server:
-        decided = Judge(DecisionEndpoint("naive", base_url=server.url)).judge(sources, response)
+        endpoint = DecisionEndpoint("naive", base_url=server.url)
+        decided = Judge(endpoint, control="never").judge(sources, response)
     assert decided.score == 0.0
     assert decided.flags == judge.judge(sources, response).flags
 
@@ -97,7 +100,8 @@ def test_attacks_are_flagged_per_claim_and_by_decision_models_too(attack: Attack
 @pytest.mark.parametrize("text", BENIGN)
 def test_ordinary_text_is_not_flagged(text: str) -> None:
     assert find_attacks(text) == frozenset()
-    judgement = Judge(lambda prompt: f"Score: {gullible(prompt)}").judge(text, STATEMENT)
+    judge = Judge(lambda prompt: f"Score: {gullible(prompt)}")
+    judgement = judge.judge(text, STATEMENT)
     assert (judgement.score, judgement.flags) == (HONEST, ())
 
 

@@ -248,7 +248,7 @@ def test_a_function_of_a_prompt() -> None:
 @pytest.mark.parametrize("how", ["ask", "aask"])
 def test_the_judge_sees_the_passages_and_the_answer(how: str, server: ScriptedEndpoint) -> None:
     with ScriptedEndpoint(default=chat('{"score": 0.05}')) as other:
-        judge = Judge(ChatEndpoint("j", base_url=other.url, api_key="k"))
+        judge = Judge(ChatEndpoint("j", base_url=other.url, api_key="k"), control="never")
         asked = pipeline(server, judge=judge)
         result = asked.ask(QUESTION) if how == "ask" else asyncio.run(asked.aask(QUESTION))
         assert result.judgement is not None

@@ -99,6 +99,8 @@ class Reason(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
     PARTIAL_CONTEXT = "partial_context"
     HOSTILE_TEXT = "hostile_text"
+    CONTROL_FAILED = "control_failed"
+    CONTROL_SKIPPED = "control_skipped"
     # citations
     UNRESOLVED_CITATION = "unresolved_citation"
     CITATION_NOT_SUPPORTING = "citation_not_supporting"

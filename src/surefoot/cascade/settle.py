@@ -57,6 +57,8 @@ _FAILURES: Final = frozenset(
         Reason.JUDGE_REPLY_AMBIGUOUS,
         Reason.BUDGET_EXHAUSTED,
         Reason.HOSTILE_TEXT,
+        Reason.CONTROL_FAILED,
+        Reason.CONTROL_SKIPPED,
         Reason.CLAIM_TOO_LONG,
     }
 )

@@ -25,6 +25,7 @@ _NOT_THE_ENDPOINT: Final = frozenset(
         Reason.CLAIM_TOO_LONG,
         Reason.NOT_A_CLAIM,
         Reason.HOSTILE_TEXT,
+        Reason.CONTROL_FAILED,
         Reason.PARTIAL_CONTEXT,
     }
 )
@@ -36,6 +37,14 @@ class OnAttack(StrEnum):
 
     FLAG = "flag"
     UNKNOWN = "unknown"
+
+
+class Control(StrEnum):
+    """When the model is asked again with an invented statement."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
 
 
 class ReplyForm(StrEnum):
@@ -119,6 +128,13 @@ def judge(
     on_attack: Annotated[
         OnAttack, typer.Option("--on-attack", help="With hostile text: flag it, or give no score.")
     ] = OnAttack.FLAG,
+    control: Annotated[
+        Control,
+        typer.Option(
+            "--control",
+            help="Ask again, with an invented statement put in: after a low score, always, or never.",
+        ),
+    ] = Control.AUTO,
     fail_over: Annotated[
         float | None,
         typer.Option(
@@ -186,6 +202,7 @@ def judge(
             long_context=long_context.value,
             per_claim=per_claim,
             on_attack=on_attack.value,
+            control=control.value,
         )
         judgement = _judged(asked, request)
         if as_json:

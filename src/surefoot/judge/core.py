@@ -15,6 +15,7 @@ from surefoot.endpoints.loop import run_sync
 from surefoot.endpoints.records import ChatLike, Usage
 from surefoot.errors import ConfigurationError, InputError
 from surefoot.judge.asking import Asker, ChatAsker, DecisionAsker, ReplyMode
+from surefoot.judge.control import ControlMode
 from surefoot.judge.prompts import PROMPT_VERSION, Material
 from surefoot.judge.records import ClaimJudgement, Judgement, risk_of
 from surefoot.judge.windows import Shown, estimate_tokens, select, whole, windows
@@ -36,6 +37,9 @@ _PROMPT_BYTES: Final = 4_096
 
 _SURROUNDINGS: Final = 1_500
 """Tokens up to which a claim is shown together with the answer that it is part of."""
+
+_INVENTIONS: Final = 2_500
+"""Characters of the most inventions that a control has, in statement and answer together."""
 
 _INLINE: Final = 20_000
 """Characters up to which a text is looked through right away; longer ones would hold up the event loop."""
@@ -63,6 +67,11 @@ class Judge:
         per_claim: judge each claim of the response by itself.
         on_attack: ``"flag"`` reports what looks like an attempt to influence the judge beside the score,
             ``"unknown"`` gives no score then.
+        control: whether a low score is believed as it is. With ``"auto"``, a model that gave one (below 0.3)
+            is asked once more, about the same text with a random invented statement put into it; if it calls
+            that low risk as well, its score says nothing and is withheld. ``"always"`` asks at the same time
+            as the question: more calls, but no more time. ``"never"`` does not. Decision models get the
+            control as one more question of the same call, unless it is ``"never"``.
 
     Raises:
         ConfigurationError: an option cannot work.
@@ -84,6 +93,7 @@ class Judge:
         long_context: Literal["select", "windows"] = "select",
         per_claim: bool = False,
         on_attack: Literal["flag", "unknown"] = "flag",
+        control: ControlMode = "auto",
     ) -> None:
         for name, value, least in (
             ("votes", votes, 1),
@@ -96,6 +106,7 @@ class Judge:
             ("reply", reply, ("auto", "schema", "text", "logprobs")),
             ("long_context", long_context, ("select", "windows")),
             ("on_attack", on_attack, ("flag", "unknown")),
+            ("control", control, ("auto", "always", "never")),
         ):
             if choice not in known:
                 raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {choice!r}")
@@ -115,6 +126,7 @@ class Judge:
         self._long_context = long_context
         self._per_claim = per_claim
         self._distrust = on_attack == "unknown"
+        self._control = control
 
     def __repr__(self) -> str:
         return f"Judge({self.model!r})"
@@ -136,13 +148,16 @@ class Judge:
 
     @property
     def calls_per_claim(self) -> int:
-        """Replies asked for about one claim: votes of all models."""
-        return self._votes * len(self._askers)
+        """Most replies that are asked for about one claim: votes of all models, and a control of each."""
+        single = sum(not asker.in_one_call for asker in self._askers)
+        return self._votes * len(self._askers) + (single if self._control != "never" else 0)
 
     def token_bound(self, sources: Sequence[Source], answer: str, claim: str, question: str | None) -> int:
         """Tokens that one call about a claim can use at most, reply included: one for each byte."""
         texts = [answer, claim, question or "", *(f"{source.title or ''}{source.text}" for source in sources)]
         # Every line and every run of brackets grows by a mark when it is quoted.
+        if self._control != "never":  # the control may hold all claims of the answer, and an invention
+            texts += [answer, " " * _INVENTIONS]
         size = sum(len(text.encode("utf-8", "replace")) + 2 * text.count("\n") + 64 for text in texts)
         return min(size, 4 * self._room + 8 * _SURROUNDINGS) * 2 + _PROMPT_BYTES + self._max_tokens
 
@@ -261,6 +276,7 @@ class Judge:
             votes=self._votes,
             deadline=min(limits, default=None),
             distrust=self._distrust,
+            control=self._control,
         )
 
     async def _units(
@@ -307,6 +323,7 @@ class Judge:
             usage=usage,
             seconds=time.monotonic() - started,
             detail=result.detail,
+            controls=result.controls,
         )
 
     def _unknown(self, reason: Reason, started: float) -> Judgement:

@@ -12,7 +12,7 @@ from typing import Any
 from surefoot.endpoints.records import Usage
 from surefoot.schema import Reason, RiskLevel
 
-__all__ = ["ClaimJudgement", "Flag", "Judgement", "Vote", "risk_of"]
+__all__ = ["MEDIUM_FROM", "ClaimJudgement", "Flag", "Judgement", "Vote", "risk_of"]
 
 MEDIUM_FROM = 0.3
 HIGH_FROM = 0.7
@@ -33,6 +33,9 @@ class Flag(StrEnum):
     """An instruction to whoever reads it: to ignore others, to play a role, to give a rating."""
     ENCODED = "encoded"
     """One of the above in disguise: base64, hexadecimal, rot13, reversed, spaced out, in entities."""
+    CONTROL_FAILED = "control_failed"
+    """Whatever it is: with these texts before it, the model lets a statement pass that was invented on the
+    spot. There is no score then."""
 
 
 def risk_of(score: float | None) -> RiskLevel:
@@ -75,6 +78,7 @@ class ClaimJudgement:
         votes: of the window that counted, where a long context was read in windows.
         agreement: share of the valid votes that have the risk level of the score; ``None`` below two.
         detail: what went wrong, for people.
+        controls: replies to the statement with an invention in it, one per model that was asked.
     """
 
     text: str
@@ -87,6 +91,7 @@ class ClaimJudgement:
     votes: tuple[Vote, ...] = ()
     agreement: float | None = None
     detail: str | None = None
+    controls: tuple[Vote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,8 @@ class Judgement:
             per claim it is the highest of the claims, and undefined as soon as that of one claim is.
         risk_level: low < 0.3 <= medium < 0.7 <= high; ``unknown`` where the score is ``None``.
         reasons: why the score is undefined, and what was odd: ``hostile_text``, ``partial_context``, ...
-        flags: what tried, or seemed to try, to influence the judge. A low score with flags is no approval.
+        flags: what tried, or seemed to try, to influence the judge. A low score with flags is no approval;
+            with ``control_failed`` there is none.
         votes: every reply that was asked for; empty in the mode per claim.
         agreement: share of the valid votes that have the risk level of the score; ``None`` below two. Per
             claim it is the lowest of the claims.
@@ -109,6 +115,8 @@ class Judgement:
             the endpoint reported them.
         seconds: time that it took.
         detail: what went wrong, for people.
+        controls: replies to the response with an invention in it, one per model that was asked; empty in the
+            mode per claim, and where no control was needed.
     """
 
     score: float | None
@@ -123,6 +131,7 @@ class Judgement:
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     detail: str | None = None
+    controls: tuple[Vote, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The judgement as plain dicts, lists, strings and numbers."""

@@ -77,6 +77,8 @@ _REASONS = {
     Reason.BUDGET_EXHAUSTED: "not sent to the language model: the budget does not cover it",
     Reason.PARTIAL_CONTEXT: "the language model was shown only the part of the sources that speaks of it",
     Reason.HOSTILE_TEXT: "the texts hold something that tries to influence a language model",
+    Reason.CONTROL_FAILED: "the language model lets an invented statement pass too",
+    Reason.CONTROL_SKIPPED: "the language model was not tried with an invented statement",
     Reason.UNRESOLVED_CITATION: "a citation names no source",
     Reason.CITATION_NOT_SUPPORTING: "the cited source does not support it",
     Reason.CITATION_MISSING: "it cites nothing",
