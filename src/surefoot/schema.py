@@ -266,7 +266,7 @@ class TruthfulnessReport:
         citations: every marker in order, those outside any claim included.
         score: 0.6 x ``nli_faithfulness`` + 0.4 x ``citation_groundedness``, rounded to 3 digits.
         nli_faithfulness: supported claims / checkable claims, 0 to 1. A claim that could not be checked
-            (language, length, deadline, a failure) counts as not supported; ``None`` where none could be checked.
+            (language, length, time, a failure) counts as not supported; ``None`` where none could be.
         citation_groundedness: mean ``verification_score`` of the citations, 0 to 1; 0 for an answer
             without any citation, ``None`` when citations are optional and absent.
         citation_recall: share of checkable claims whose cited sources, joined, support them (ALCE).
