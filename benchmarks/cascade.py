@@ -217,7 +217,7 @@ def _judge(options: argparse.Namespace, rows: Sequence[GroundingRow]) -> Judge:
             raise ValueError("--simulate takes an accuracy from 0.5 to 1, and excludes --judge-url")
         # Everything fits: the oracle knows a claim by its whole source.
         oracle = SimulatedJudge(rows, options.simulate, options.seed)
-        return Judge(oracle, max_context_tokens=10**9)
+        return Judge(oracle, max_context_tokens=10**9, control="never")
     if not options.judge_url or not options.judge_model:
         raise ValueError("name an endpoint with --judge-url and --judge-model, or say --simulate ACCURACY")
     kind = DecisionEndpoint if options.decision else ChatEndpoint

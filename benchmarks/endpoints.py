@@ -1,6 +1,10 @@
 """Concurrent calls of an endpoint that takes a fixed time: what the client itself adds.
 
     python -m benchmarks.endpoints --json benchmarks/results/endpoints.json
+    python -m benchmarks.endpoints --judge --rounds 3
+
+With ``--judge`` the calls are those of ``Judge.ajudge`` with its default settings. The endpoint gives the
+statement a low score, and a high one to the control that follows: two calls each.
 
 The endpoint is a second process on the same machine that answers after ``--delay`` seconds. With 200 calls,
 50 at a time, and 0.05 s each, 0.2 s is the least possible; the rest is the client, the server and whatever
@@ -38,6 +42,9 @@ SCHEMA = {
     "required": ["score"],
     "additionalProperties": False,
 }
+SOURCE = "The parcel arrives within five days. " * 40
+STATEMENT = "The parcel arrives within five days."
+
 REPLY = json.dumps(
     {
         "id": "x",
@@ -60,15 +67,18 @@ async def serve(delay: float) -> None:
     response = (
         f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(REPLY)}\r\n\r\n".encode()
     )
+    high = REPLY.replace(b"0.1", b"0.9")
+    alone = f"| {STATEMENT}\\nSTATEMENT ".encode()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
                 length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-                await reader.readexactly(length)
+                body = await reader.readexactly(length)
                 await asyncio.sleep(delay)
-                writer.write(response + REPLY)
+                control = b"<<<STATEMENT " in body and alone not in body
+                writer.write(response + (high if control else REPLY))
                 await writer.drain()
         writer.close()
 
@@ -92,7 +102,26 @@ def server(delay: float) -> Iterator[str]:
             process.stdout.close()
 
 
-async def burst(endpoint: ChatEndpoint, calls: int) -> tuple[float, float, float]:
+async def completions(endpoint: ChatEndpoint, calls: int) -> None:
+    """Bare calls, all at once."""
+    replies = await asyncio.gather(
+        *(endpoint.complete(MESSAGES, max_tokens=16, schema=SCHEMA) for _ in range(calls))
+    )
+    if any(reply.text != '{"score": 0.1}' for reply in replies):
+        raise RuntimeError("a reply is not what was sent")
+
+
+async def judgements(endpoint: ChatEndpoint, calls: int) -> None:
+    """Judgements with the default settings, all at once."""
+    from surefoot.judge import Judge
+
+    judge = Judge(endpoint)
+    results = await asyncio.gather(*(judge.ajudge(SOURCE, STATEMENT) for _ in range(calls)))
+    if any((result.score, result.usage.calls) != (0.1, 2) for result in results):
+        raise RuntimeError("a judgement is not what was sent")
+
+
+async def burst(endpoint: ChatEndpoint, calls: int, *, judge: bool) -> tuple[float, float, float]:
     """Wall time and processor time of ``calls`` calls at once, and the longest pause of this event loop."""
     longest, done = 0.0, False
 
@@ -105,18 +134,16 @@ async def burst(endpoint: ChatEndpoint, calls: int) -> tuple[float, float, float
 
     watcher = asyncio.create_task(watch())
     processor, start = time.process_time(), time.perf_counter()
-    replies = await asyncio.gather(
-        *(endpoint.complete(MESSAGES, max_tokens=16, schema=SCHEMA) for _ in range(calls))
-    )
+    await (judgements if judge else completions)(endpoint, calls)
     wall, processor = time.perf_counter() - start, time.process_time() - processor
     done = True
     await watcher
-    if any(reply.text != '{"score": 0.1}' for reply in replies):
-        raise RuntimeError("a reply is not what was sent")
     return wall, processor, longest
 
 
-def measure(*, calls: int, concurrency: int, delay: float, rounds: int) -> dict[str, Any]:
+def measure(
+    *, calls: int, concurrency: int, delay: float, rounds: int, judge: bool = False
+) -> dict[str, Any]:
     """One result record; the first round opens the connections and is told apart."""
     walls, processors, pauses = [], [], []
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
@@ -125,7 +152,7 @@ def measure(*, calls: int, concurrency: int, delay: float, rounds: int) -> dict[
         endpoint = ChatEndpoint("fixed", base_url=url, api_key="none", concurrency=concurrency, retries=0)
         construction = time.perf_counter() - started
         for _ in range(rounds):
-            wall, processor, pause = asyncio.run(burst(endpoint, calls))
+            wall, processor, pause = asyncio.run(burst(endpoint, calls, judge=judge))
             walls.append(wall)
             processors.append(processor)
             pauses.append(pause)
@@ -135,7 +162,7 @@ def measure(*, calls: int, concurrency: int, delay: float, rounds: int) -> dict[
         "concurrency": concurrency,
         "delay_s": delay,
         "rounds": rounds,
-        "floor_s": -(-calls // concurrency) * delay,
+        "floor_s": round((1 + judge) * -(-calls // concurrency) * delay, 6),
         "construction_s": round(construction, 3),
         "wall_s": {
             "first": round(walls[0], 3),
@@ -154,6 +181,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that the endpoint takes")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--judge", action="store_true", help="judgements, each with its control")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     parser.add_argument("--serve", type=float, metavar="DELAY", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -162,9 +190,13 @@ def main() -> None:
             asyncio.run(serve(options.serve))
         return
     result = measure(
-        calls=options.calls, concurrency=options.concurrency, delay=options.delay, rounds=options.rounds
+        calls=options.calls,
+        concurrency=options.concurrency,
+        delay=options.delay,
+        rounds=options.rounds,
+        judge=options.judge,
     )
-    record = {"hardware": describe(), "endpoints": result}
+    record = {"hardware": describe(), "judge" if options.judge else "endpoints": result}
     print(json.dumps(result, indent=2))
     if options.json:
         options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

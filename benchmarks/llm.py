@@ -148,27 +148,39 @@ def try_endpoint(endpoint: ChatEndpoint, count: int) -> dict[str, Any]:
 
 
 def try_judge(endpoint: ChatEndpoint, count: int) -> dict[str, Any]:
-    """The judge on small cases: how many judgements have a score, and why the others have none."""
+    """The judge on small cases: how many replies can be parsed, and what became of the low scores.
+
+    A low score is tried with an invented statement; where the model lets it pass, there is no score.
+    """
     from surefoot.judge import Judge
 
     judge = Judge(endpoint)
     reasons: collections.Counter[str] = collections.Counter()
     scores: dict[str, list[float]] = {"own sentence": [], "foreign sentence": []}
+    controls: list[float | None] = []
     total, seconds = Usage(), []
     for index, (source, answer) in enumerate(cases(count)):
         judgement = judge.judge(source, answer)
         total += judgement.usage
         seconds.append(judgement.seconds)
+        kind = "foreign sentence" if index % 2 else "own sentence"
+        scores[kind] += [vote.score for vote in judgement.votes if vote.score is not None]
         if judgement.score is None:
             reasons.update(str(reason) for reason in judgement.reasons)
-        else:
-            scores["foreign sentence" if index % 2 else "own sentence"].append(judgement.score)
+        controls += [vote.score for vote in judgement.controls]
     valid = sum(map(len, scores.values()))
+    tried = [score for score in controls if score is not None]
     return {
         "calls": count,
         "parseable": valid,
         "rate": valid / count,
-        "reasons_of_the_others": dict(reasons),
+        "reasons_of_missing_scores": dict(reasons),
+        "controls": {
+            "asked": len(controls),
+            "parseable": len(tried),
+            "stood": sum(score >= 0.3 for score in tried),
+            "mean_score": round(statistics.fmean(tried), 3) if tried else None,
+        },
         "mean_score": {name: round(statistics.fmean(each), 3) for name, each in scores.items() if each},
         "median_s": round(statistics.median(seconds), 3),
         "prompt_version": judge.prompt_version,
@@ -311,7 +323,7 @@ def main() -> int:
             options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         endpoint.close()
     rate = record.get("judge", {}).get("rate", 0.0)
-    print(f"{rate:.0%} of the judgements have a score; at least {LEAST_PARSEABLE:.0%} must")
+    print(f"{rate:.0%} of the replies of the judge hold a score; at least {LEAST_PARSEABLE:.0%} must")
     return 0 if rate >= LEAST_PARSEABLE and not failed else 1
 
 
