@@ -30,7 +30,7 @@ class Answers:
     """One system on answers; the last four have one entry per claim, the others one per answer."""
 
     hallucinated: NDArray[np.bool_]
-    by_three: Vector
+    by_least: Vector
     by_worst: Vector
     by_mean: Vector
     flagged: NDArray[np.bool_]
@@ -92,7 +92,7 @@ class Answers:
 
     @property
     def _ranked(self) -> dict[str, Vector]:
-        return {"auroc": self.by_three, "auroc_worst": self.by_worst, "auroc_mean": self.by_mean}
+        return {"auroc": self.by_least, "auroc_worst": self.by_worst, "auroc_mean": self.by_mean}
 
     def _decided(self, name: str) -> tuple[str, NDArray[np.bool_]]:
         rules = {
@@ -111,7 +111,7 @@ def answer_figures(
 ) -> Figures:
     """Figures of one system on answers; an answer with a marked span is positive (hallucinated).
 
-    The main score of an answer is 1 - the mean support of its three least supported claims (``auroc``); a
+    The main score of an answer is 1 - the mean support of its five least supported claims (``auroc``); a
     report calls that mean ``least_support``. ``auroc_worst`` takes the least, ``auroc_mean`` all of them.
     ``f1`` is the rule as shipped: any claim that is not supported makes the answer hallucinated. ``f1_tuned``
     puts a threshold on the main score: contexts are halved, and each half is decided at the threshold with
@@ -156,22 +156,22 @@ def summed_up_answers(
     support = [[claim.outcome.score for claim in found] for found in claims]
     hallucinated = np.array([bool(row.spans) for row in rows], dtype=np.bool_)
     worst = np.array([1 - min(scores, default=1.0) for scores in support], dtype=np.float64)
-    three = np.array([1 - _mean(sorted(scores)[:3]) for scores in support], dtype=np.float64)
+    least = np.array([1 - _mean(sorted(scores)[:5]) for scores in support], dtype=np.float64)
     flagged = np.array([any(not c.outcome.supported for c in found) for found in claims], dtype=np.bool_)
     tuned = np.zeros(len(rows), dtype=np.bool_)
     thresholds: list[float | None] = []
     first = _half([row.group for row in rows], seed=seed)
     for half in (first, ~first):
-        threshold = metrics.choose_threshold(three[~half], hallucinated[~half], objective="f1")
+        threshold = metrics.choose_threshold(least[~half], hallucinated[~half], objective="f1")
         thresholds.append(threshold)
         # One class only in the other half: nothing to learn from, so the shipped rule stays.
-        tuned[half] = flagged[half] if threshold is None else three[half] >= threshold
+        tuned[half] = flagged[half] if threshold is None else least[half] >= threshold
     characters = [_characters(row, found) for row, found in zip(rows, claims, strict=True)]
     both, called, gold = np.array(characters, dtype=np.float64).reshape(-1, 3).T
     pairs = [(home, row, claim) for home, row in enumerate(rows) for claim in claims[home]]
     return Answers(
         hallucinated=hallucinated,
-        by_three=three,
+        by_least=least,
         by_worst=worst,
         by_mean=np.array([1 - _mean(scores) for scores in support], dtype=np.float64),
         flagged=flagged,

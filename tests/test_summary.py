@@ -126,8 +126,8 @@ def _weakest(*supports: float | None) -> float | None:
     ).least_support
 
 
-def test_least_support_is_the_mean_of_the_three_weakest_claims() -> None:
-    assert _weakest(0.9, 0.2, 0.8, 0.4, 0.6) == pytest.approx((0.2 + 0.4 + 0.6) / 3)
+def test_least_support_is_the_mean_of_the_five_weakest_claims() -> None:
+    assert _weakest(0.9, 0.2, 0.8, 0.4, 0.6, 0.5, 0.95) == pytest.approx((0.2 + 0.4 + 0.5 + 0.6 + 0.8) / 5)
     assert _weakest(0.9, 0.5) == pytest.approx(0.7)
     assert _weakest(0.9, None) == pytest.approx(0.45), "what could not be checked is not taken for supported"
     assert _weakest() is None

@@ -273,7 +273,7 @@ class TruthfulnessReport:
         citation_precision: share of citations that are supporting (ALCE).
         uncited_claims: checkable claims without a marker.
         coverage: share of the answer's non-space characters that lies in claims that were checked, 0 to 1.
-        least_support: mean support of the three least supported checkable claims, 0 to 1; a claim that could
+        least_support: mean support of the five least supported checkable claims, 0 to 1; a claim that could
             not be checked counts 0. It ranks answers by the risk of a hallucination better than the least or
             the mean of all; it is not the probability of one.
         risk_level: from 1 - ``nli_faithfulness``, never below ``medium`` with a contradicted claim.

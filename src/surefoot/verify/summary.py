@@ -23,7 +23,7 @@ __all__ = ["summarise"]
 FAITHFULNESS_WEIGHT: Final = 0.6
 GROUNDEDNESS_WEIGHT: Final = 0.4
 
-_WEAKEST: Final = 3
+_WEAKEST: Final = 5
 """One claim is a noisy judge of an answer, and all of them hide a single wrong one."""
 
 _FAILURES: Final = frozenset(
