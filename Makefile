@@ -36,7 +36,7 @@ format: $(STAMP)  ## Rewrite the code in the project's format
 docs: $(STAMP)  ## Rewrite the outputs shown in the documents with what is printed now
 	@$(BIN)/python scripts/update-docs
 
-bench: $(STAMP)  ## Measure speed; ARGS="--checkpoint FOLDER" names the weights
+bench: $(STAMP)  ## Measure; ARGS="--checkpoint FOLDER", "rerank --checkpoint FOLDER" or "retrieval --data DIR"
 	@scripts/bench $(VENV) $(ARGS)
 
 wheel: $(STAMP)  ## Build the wheel into dist/ and try it in a bare environment
