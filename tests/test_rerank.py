@@ -347,6 +347,22 @@ def test_the_logit_is_joined_with_what_the_manifest_says(tmp_path: Path) -> None
     assert all(source.fused_score is None for source in alone)
 
 
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory: pytest.TempPathFactory) -> Reranker:
+    folder = tmp_path_factory.mktemp("fused")
+    return make(recorded(folder, a=1.0, b=0.0, fusion={"logit": 0.5, "lexical": 4.0, "a": 2.0, "b": -1.0}))
+
+
+@given(company=st.lists(st.text(max_size=80) | st.sampled_from(["a dog", "word " * 300]), max_size=4))
+@settings(max_examples=25, deadline=None)
+def test_a_fused_score_does_not_depend_on_the_company(fused: Reranker, company: list[str]) -> None:
+    (alone,) = fused.rerank(QUERY, [PASSAGES[0]])
+    ranking = fused.rerank(QUERY, [*company, PASSAGES[0]], top_k=None)
+    (beside,) = (source for source in ranking if source.index == len(company))
+    assert beside.fused_score == alone.fused_score
+    assert beside.relevance == alone.relevance
+
+
 def test_cosines_are_joined_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = recorded(tmp_path, a=1.0, b=0.0, fusion={"logit": 1.0, "cosine": 100.0})
 

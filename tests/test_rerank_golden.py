@@ -65,3 +65,15 @@ def test_the_bundled_reranker_ranks() -> None:
         prose = [text for text in passages if "word word" not in text]
         shuffled = [*prose[1:], prose[0]]
         assert reranker.rerank(query, shuffled)[0].text == passages[0]
+
+
+def test_a_score_of_the_bundled_reranker_does_not_depend_on_the_company() -> None:
+    if not in_package():
+        pytest.skip("the package has no reranker yet")
+    reranker = Reranker(strict=True)
+    query, passages = next(iter(script().CASES.items()))
+    beside = reranker.rerank(query, [*passages, "word " * 400], top_k=None)
+    for text in passages[:3]:
+        (alone,) = reranker.rerank(query, [text])
+        assert alone.fused_score is not None
+        assert [source.fused_score for source in beside if source.text == text] == [alone.fused_score]

@@ -171,7 +171,7 @@ class Reranker:
                     progress=progress,
                 )
                 found = {text: one for text, one in zip(texts, best, strict=True) if one is not None}
-                fused = self._fused(model, query, texts, found)
+                fused = self._fused(model, query, found)
                 scored = found
             except _QueryError as error:
                 if self._strict:
@@ -304,15 +304,13 @@ class Reranker:
         self._model, self._failure = loaded, None
         return loaded
 
-    def _fused(
-        self, model: RelevanceModel, query: str, texts: Sequence[str], found: Mapping[str, Best]
-    ) -> dict[str, float] | None:
+    def _fused(self, model: RelevanceModel, query: str, found: Mapping[str, Best]) -> dict[str, float] | None:
         fusion = model.record.fusion
         if fusion is None or not self._fusion:
             return None
         from surefoot.rerank.signals import fused_scores
 
-        return fused_scores(fusion, query, texts, {text: best.score for text, best in found.items()})
+        return fused_scores(fusion, query, {text: best.score for text, best in found.items()})
 
     def _calibration(self, model: RelevanceModel | None) -> Calibration:
         """From the score that makes the order to relevance."""

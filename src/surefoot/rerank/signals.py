@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -15,38 +15,33 @@ from surefoot.runtime import TextEncoder
 __all__ = ["fused_scores"]
 
 
-def fused_scores(
-    fusion: Fusion, query: str, texts: Sequence[str], logits: Mapping[str, float]
-) -> dict[str, float]:
-    """The score that the order follows, for each text that has a logit.
+def fused_scores(fusion: Fusion, query: str, logits: Mapping[str, float]) -> dict[str, float]:
+    """The score that the order follows, for each text that has a logit; no text's depends on another's.
 
     Args:
         fusion: weights.
         query: as scored.
-        texts: all texts of the list, those without a logit included: the lexical share of one depends on
-            the mean length of all, and must not depend on how many were scored in time.
         logits: by text.
 
     Raises:
         ModelError: a bundled model that the signals need is missing or damaged.
     """
-    scored = [text for text in texts if text in logits]
+    scored = list(logits)
     totals = np.array([fusion.logit * logits[text] for text in scored], dtype=np.float64)
     if fusion.lexical and scored:
         from surefoot.lexicon import load_lexicon
 
         ids = [
             np.asarray(encoding.ids, dtype=np.int64)
-            for encoding in _tokenizer().encode([text.lower() for text in (query, *texts)])
+            for encoding in _tokenizer().encode([text.lower() for text in (query, *scored)])
         ]
-        shares = lexical_shares(ids[0], ids[1:], load_lexicon().idf)
-        by_text = dict(zip(texts, shares, strict=True))
-        totals += fusion.lexical * np.array([by_text[text] for text in scored])
+        totals += fusion.lexical * lexical_shares(ids[0], ids[1:], load_lexicon().idf)
     if fusion.cosine and scored:
         from surefoot.embed import Embedder  # heavy, and rarely needed
 
         vectors = Embedder().embed([query, *scored]).astype(np.float64)
-        totals += fusion.cosine * (vectors[1:] @ vectors[0])
+        # Row by row: a product of matrices may round a row differently in other company.
+        totals += fusion.cosine * (vectors[1:] * vectors[0]).sum(axis=1)
     return {text: float(total) for text, total in zip(scored, totals, strict=True)}
 
 
