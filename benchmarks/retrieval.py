@@ -167,13 +167,16 @@ def _reranked(
     progress: Progress,
 ) -> dict[str, list[list[str]]]:
     """Every list in the order of the cross-encoder; a pair is scored once, whatever lists have it."""
+    from surefoot.models.manifest import resolve_model
     from surefoot.rerank import Reranker
 
     reranker = Reranker(
         None if options.rerank == "bundled" else options.rerank, threads=options.threads, strict=True
     )
+    resolved = resolve_model(None if options.rerank == "bundled" else options.rerank, task="relevance")
+    scored_by = (resolved.fingerprint, resolved.record.to_dict()["fusion"])
     texts = {name: f"{title}\n{text}" if title else text for name, title, text in collection.documents}
-    path = options.work / f"{collection.name}.{_digest(collection.digest, options.rerank)[:16]}.scores.jsonl"
+    path = options.work / f"{collection.name}.{_digest(collection.digest, scored_by)[:16]}.scores.jsonl"
     known: dict[str, dict[str, float]] = {}
     if path.is_file():
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -192,7 +195,8 @@ def _reranked(
             if missing:
                 ranking = reranker.rerank(query, [texts[name] for name in missing], top_k=None)
                 for item in ranking:
-                    score = item.reranker_score
+                    # What the reranker orders by: the logit, or what its manifest joins with it.
+                    score = item.reranker_score if item.fused_score is None else item.fused_score
                     scores[missing[item.index]] = float("-inf") if score is None else score
                 stream.write("\n" if not at and stream.tell() else "")
                 plain = {name: scores[name] for name in missing if scores[name] > float("-inf")}

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from benchmarks import index_scale, retrieval
 from benchmarks.retrieval_sets import load_collections
+from benchmarks.runs import Progress
+
+from surefoot import Reranker
 
 FIXTURE = Path(__file__).parent / "fixtures" / "models" / "bert-embed"
 MODEL = ["--embedder", str(FIXTURE), "--pooling", "mean", "--threads", "1"]
@@ -88,6 +91,34 @@ def test_figures_by_hand(data: tuple[Path, Path], tmp_path: Path, capsys: pytest
     facts = result["sets"]["pets_dev"]
     assert (facts["documents"], facts["queries"], facts["queries_without_relevant"]) == (4, 2, 1)
     assert "| bm25 | " in capsys.readouterr().out
+
+
+def test_every_list_is_reranked_in_the_order_of_the_bundled_reranker(
+    data: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = measure(data, tmp_path, "--rerank", "bundled")
+    for system in ("bm25", "dense", "rrf", "weighted"):
+        for name in ("pets_dev", "pairs", "mean"):
+            low, high = result[f"{system}+rerank/{name}.ndcg_10.ci"]
+            assert low <= result[f"{system}+rerank/{name}.ndcg_10"] <= high
+            assert f"{system}+rerank/{name}.ndcg_10.over_bm25.ci" in result
+    (collection,) = load_collections(data, only=["pets_dev"], limit=0, seed=0)
+    texts = {name: f"{title}\n{text}" if title else text for name, title, text in collection.documents}
+    options = retrieval._parser().parse_args(
+        ["--data", str(data[0]), "--work", str(tmp_path / "again"), "--rerank", "bundled", "--threads", "1"]
+    )
+    options.work.mkdir()
+    lists = {"all": [["1", "2", "3"] for _ in collection.queries]}
+    made = retrieval._reranked(collection, lists, options, Progress(1))
+    for (_, query), order in zip(collection.queries, made["all+rerank"], strict=True):
+        ranking = Reranker(threads=1).rerank(query, [texts[name] for name in ("1", "2", "3")], top_k=None)
+        assert order == ["123"[item.index] for item in ranking]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("nothing has to be scored")
+
+    monkeypatch.setattr("surefoot.rerank.Reranker.rerank", refuse)
+    assert retrieval._reranked(collection, lists, options, Progress(1)) == made
 
 
 def test_a_second_run_takes_what_there_is(
