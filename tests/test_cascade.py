@@ -137,6 +137,28 @@ def test_a_claim_that_the_local_model_could_not_read_comes_first_and_is_no_failu
     assert not result.decisions[0].differs, "there was nothing to differ from"
 
 
+def test_optional_citations_stay_optional_where_nothing_was_checked_locally() -> None:
+    text = "Alpha ist eins."
+    unread = claim(text, text, Verdict.REVIEW, Reason.LANGUAGE, support=None)
+    made = summarise(
+        text,
+        None,
+        (Source("1", "Alpha is one."),),
+        (unread,),
+        (),
+        reasons=[Reason.NO_CITATIONS],
+        mode="optional",
+        model="verify 1",
+        seconds=0.1,
+    )
+    assert made.score is None
+    cascade = Cascade(Fixed(made), judge_of({"Alpha": 0.0}))  # type: ignore[arg-type]
+    settled = cascade.verify(text, ["Alpha is one."]).report
+    assert settled.nli_faithfulness == 1.0
+    assert settled.citation_groundedness is None
+    assert settled.score == 1.0
+
+
 def test_an_undecided_judge_leaves_the_review() -> None:
     result = run(judge_of({"Beta": 0.5, "Gamma": 0.1}))
     assert verdicts(result)[1:3] == [Verdict.REVIEW, Verdict.SUPPORTED]

@@ -110,8 +110,8 @@ def summed_up(local: TruthfulnessReport, claims: tuple[Claim, ...]) -> Truthfuln
     """The local report with other verdicts, and its figures anew."""
     if claims == local.claims:
         return local
-    # A score without groundedness is only given where citations are optional.
-    optional = local.citation_groundedness is None and local.score is not None
+    # Where citations are required, a report without groundedness names the reason.
+    optional = local.citation_groundedness is None and Reason.CITATIONS_NOT_CHECKED not in local.reasons
     return summarise(
         local.answer,
         local.question,
