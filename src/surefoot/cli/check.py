@@ -73,6 +73,10 @@ def check(
             "--citation-pattern", metavar="REGEX", help="Markers of your own, with the key as group."
         ),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option("--preset", help="Thresholds for a task; `surefoot models show verify` has the names."),
+    ] = None,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Read every passage for every claim. Slower.")
     ] = False,
@@ -120,6 +124,7 @@ def check(
             threads=threads,
             multilingual=multilingual,
             deadline=deadline,
+            preset=preset,
             download=download,
             revision=revision,
         )
