@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -89,6 +89,8 @@ def some_inputs(batch: int, length: int) -> dict[str, Any]:
 # --- numbers ---
 
 
+@example(weight=np.array([[1e-45]], np.float32), axis=0)
+@example(weight=np.array([[0.0]], np.float32), axis=1)
 @given(
     arrays.arrays(
         np.float32, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.floats(-8, 8, width=32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -56,9 +57,20 @@ def test_the_best_premise_counts_not_the_worst_or_the_mean() -> None:
 
 
 def test_contradiction_is_looked_at_first() -> None:
-    both = [scored(0.8, 0.05), scored(0.1, 0.85)]
-    assert decide(both, None, PLAIN).verdict is Verdict.CONTRADICTED
-    assert decide(both, None, PLAIN, contradiction_first=False).verdict is Verdict.SUPPORTED
+    lenient = replace(PLAIN, b=4.0)  # a support of 0.86 for this premise
+    premise = [scored(0.1, 0.85)]
+    decision = decide(premise, None, lenient)
+    assert decision.verdict is Verdict.CONTRADICTED
+    assert decision.support == pytest.approx(0.15), "no more than contradiction leaves"
+    assert decide(premise, None, lenient, contradiction_first=False).verdict is Verdict.SUPPORTED
+
+
+def test_the_premise_that_supports_best_decides_what_contradicts() -> None:
+    other_reading = [scored(0.8, 0.05), scored(0.1, 0.85)]
+    decision = decide(other_reading, None, PLAIN)
+    assert decision.verdict is Verdict.SUPPORTED
+    assert decision.contradiction == 0.05
+    assert decide([scored(0.2, 0.7), scored(0.1, 0.85)], None, PLAIN).verdict is Verdict.CONTRADICTED
 
 
 def test_contradiction_off_topic_does_not_count() -> None:

@@ -110,7 +110,9 @@ def test_events_as_json_lines(folder: Path) -> None:
 
 def test_a_model_and_a_judge(folder: Path) -> None:
     answer = "The return label costs 4.50 euros. [Doc 1]"
-    with ScriptedEndpoint(chat(answer), default=chat('{"score": 0.1}')) as server:
+    # A low score is tried once with an invented statement, which an honest judge rejects.
+    script = (chat(answer), chat('{"score": 0.1}'), chat('{"score": 0.9}'))
+    with ScriptedEndpoint(*script) as server:
         result = run(
             QUESTION,
             "--index",
@@ -123,7 +125,7 @@ def test_a_model_and_a_judge(folder: Path) -> None:
             server.url,
             environment={"OPENAI_API_KEY": "k"},
         )
-        assert [request.body["model"] for request in server.requests] == ["m", "j"]
+        assert [request.body["model"] for request in server.requests] == ["m", "j", "j"]
     assert result.stdout.startswith(answer)
     assert "judge: 0.10, risk low" in result.stdout
     assert result.exit_code == code_for(result)

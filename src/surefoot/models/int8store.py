@@ -46,10 +46,10 @@ def quantize(
 
     Returns:
         The int8 matrix, within -127 to 127, and the vector of scales; their product is within half a scale
-        of ``weight``. All-zero rows get the scale 1.
+        of ``weight``. Rows of zeros, or of numbers so small that their scale would be 0, get the scale 1.
     """
-    largest = np.abs(weight).max(axis=1 - axis)
-    scale = np.where(largest > 0, largest / np.float32(127), np.float32(1)).astype(np.float32)
+    scale = np.abs(weight).max(axis=1 - axis) / np.float32(127)
+    scale = np.where(scale > 0, scale, np.float32(1)).astype(np.float32)
     rounded = np.rint(weight / np.expand_dims(scale, 1 - axis))
     return np.clip(rounded, -127, 127).astype(np.int8), scale
 

@@ -78,7 +78,9 @@ def decide(
     """Decide one claim.
 
     Contradiction is looked at first: a premise that contradicts a claim shares nearly all of its words, so
-    that another premise, or the same one read differently, easily passes as support.
+    that another premise easily passes as support. It counts where even the premise that supports the claim
+    best contradicts it: premises of one claim overlap, and one that is read out of its context often seems
+    to contradict what the fuller one says.
 
     Args:
         scored: every premise that was read; may be empty.
@@ -92,23 +94,20 @@ def decide(
         return Decision(Verdict.UNSUPPORTED, (Reason.NO_RELEVANT_EVIDENCE,), 0.0, 0.0, None)
     best = max(scored, key=lambda item: item.score.log_odds)
     support = calibration.support(best.score.log_odds, features)
-    contradiction = _contradiction(scored)
+    contradiction = best.score.contradiction if best.premise.relevance >= _ON_TOPIC else 0.0
     if verbatim:
         return Decision(
             Verdict.SUPPORTED, (Reason.VERBATIM,), max(support, VERBATIM_SUPPORT), contradiction, best
         )
     mismatches = () if facts is None else facts.mismatches
     kinds = tuple(dict.fromkeys(mismatch.kind for mismatch in mismatches))
-    against = contradiction >= calibration.contradiction and (contradiction_first or support < 0.5)
-    if against:
-        worst = max(
-            (item for item in scored if item.premise.relevance >= _ON_TOPIC),
-            key=lambda item: item.score.contradiction,
-        )
-        if best.score.entailment >= _SURE and not kinds:  # two premises at odds: neither is believed
-            return Decision(Verdict.REVIEW, (Reason.UNCERTAIN,), min(support, 0.49), contradiction, worst)
+    if contradiction >= calibration.contradiction and (contradiction_first or support < 0.5):
+        support = min(_capped(support, facts), 1 - contradiction)
         reasons = (Reason.CONTRADICTED_BY_EVIDENCE, *kinds)
-        return Decision(Verdict.CONTRADICTED, reasons, min(support, 0.49), contradiction, worst)
+        return Decision(Verdict.CONTRADICTED, reasons, support, contradiction, best)
+    if best.score.entailment >= _SURE and _contradiction(scored) >= _SURE and not kinds:
+        # Two premises at odds, each for sure: neither is believed.
+        return Decision(Verdict.REVIEW, (Reason.UNCERTAIN,), min(support, 0.49), _contradiction(scored), best)
     support = _capped(support, facts)
     hard = [kind for kind in kinds if kind is not Reason.NAME_MISMATCH]
     if hard:
