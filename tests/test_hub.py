@@ -14,6 +14,7 @@ import pytest
 from huggingface_hub import close_session, constants
 
 from fakehub import FakeHub
+from surefoot import Reranker
 from surefoot.errors import (
     ConfigurationError,
     DownloadRefusedError,
@@ -77,6 +78,21 @@ def test_a_name_is_pulled_once_and_then_loads_without_the_network(
     output = session.run(None, {k: np.array(v, np.int64) for k, v in case["inputs"].items()})[0]
     output = output[:, 0] if output.ndim == 3 else output
     assert np.abs(output - np.array(case["output"])).max() < 1e-4
+
+
+def test_a_reranker_takes_its_model_by_name(server: FakeHub) -> None:
+    name = "cross-encoder/ms-marco-MiniLM-L-6-v2"
+    server.add(name, MODELS / "bert-relevance")
+    passages = ["a dog ran along the river", "the store opens on monday", "two dogs"]
+    refused = Reranker(name, self_test=False).rerank("dogs", passages)
+    assert refused.degraded, "nothing is fetched without being asked"
+    assert [item.index for item in refused] == [0, 1, 2]
+    assert not server.requests
+    # The weights are random, so the self-test would rightly refuse them.
+    named = Reranker(name, download=True, self_test=False).rerank("dogs", passages)
+    assert not named.degraded, named.detail
+    local = Reranker(MODELS / "bert-relevance", self_test=False).rerank("dogs", passages)
+    assert [item.reranker_score for item in named] == [item.reranker_score for item in local]
 
 
 def test_safetensors_are_taken_and_converted_where_there_is_no_onnx(server: FakeHub) -> None:
