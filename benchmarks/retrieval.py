@@ -166,13 +166,15 @@ def _reranked(
     options: argparse.Namespace,
     progress: Progress,
 ) -> dict[str, list[list[str]]]:
-    """Every list in the order of the cross-encoder; a pair is scored once, whatever lists have it."""
+    """Every list in the order of the cross-encoder; a pair is scored once, whatever lists have it.
+
+    A query that is too long for the model leaves its lists as they are, as it does in use.
+    """
     from surefoot.models.manifest import resolve_model
     from surefoot.rerank import Reranker
 
-    reranker = Reranker(
-        None if options.rerank == "bundled" else options.rerank, threads=options.threads, strict=True
-    )
+    reranker = Reranker(None if options.rerank == "bundled" else options.rerank, threads=options.threads)
+    reranker.load()
     resolved = resolve_model(None if options.rerank == "bundled" else options.rerank, task="relevance")
     scored_by = (resolved.fingerprint, resolved.record.to_dict()["fusion"])
     texts = {name: f"{title}\n{text}" if title else text for name, title, text in collection.documents}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,13 @@ def test_every_list_is_reranked_in_the_order_of_the_bundled_reranker(
     for (_, query), order in zip(collection.queries, made["all+rerank"], strict=True):
         ranking = Reranker(threads=1).rerank(query, [texts[name] for name in ("1", "2", "3")], top_k=None)
         assert order == ["123"[item.index] for item in ranking]
+
+    number = collection.queries[0][0]
+    long = replace(collection, name="long", queries=[(number, "dogs by the river " * 100)])
+    kept = retrieval._reranked(long, {"all": [["2", "3", "1"]]}, options, Progress(1))
+    assert kept["all+rerank"] == [["2", "3", "1"]], (
+        "a query that the model cannot read leaves the list as it is"
+    )
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("nothing has to be scored")
