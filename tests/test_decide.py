@@ -80,6 +80,8 @@ def test_contradiction_off_topic_does_not_count() -> None:
 def test_two_sure_premises_at_odds_are_for_review() -> None:
     decision = decide([scored(0.97, 0.01), scored(0.01, 0.97)], None, PLAIN)
     assert decision.verdict is Verdict.REVIEW
+    assert decision.best is not None
+    assert decision.best.score.contradiction == 0.97, "the premise that objects is shown"
     assert decision.support < 0.5
 
 

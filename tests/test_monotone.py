@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from surefoot.lexicon import load_lexicon
 from surefoot.models.manifest import bundled
 from surefoot.models.monotone import Monotone
 from surefoot.models.records import Calibration, ModelRecord
-from surefoot.schema import Source
+from surefoot.schema import Reason, Source, Verdict
 from surefoot.verify.features import features_of, source_words
 
 DATA: dict[str, Any] = {
@@ -185,3 +186,26 @@ def test_a_verifier_uses_the_decision_of_its_model() -> None:
     )
     assert turned.support == pytest.approx(1 / (1 + math.exp(-10)))
     assert unseen.support == pytest.approx(1 / (1 + math.exp(10)))
+
+
+def test_a_preset_sends_to_review_what_lies_in_its_band() -> None:
+    """Whatever the weights: the same support, and verdicts that follow the thresholds of the manifest."""
+    request = json.loads((Path(__file__).parents[1] / "examples" / "policy.json").read_text("utf-8"))
+    bands = bundled("verify").record.calibration.presets
+    assert set(bands) == {"qa", "summary", "data-to-text", "general"}
+    plain = Verifier().verify(request["answer"], request["sources"])
+    for name, (low, high) in bands.items():
+        careful = Verifier(preset=name).verify(request["answer"], request["sources"])
+        for usual, claim in zip(plain.claims, careful.claims, strict=True):
+            assert claim.support == usual.support
+            if Reason.ENTAILED in usual.reasons:
+                assert claim.support is not None
+                expected = Verdict.SUPPORTED if claim.support >= high else Verdict.REVIEW
+                assert claim.verdict is (expected if claim.support >= low else Verdict.UNSUPPORTED)
+    entailed = [claim.support for claim in plain.claims if Reason.ENTAILED in claim.reasons]
+    assert any(support is not None and support < bands["general"][1] for support in entailed)
+
+
+def test_a_preset_that_the_model_does_not_have() -> None:
+    with pytest.raises(ConfigurationError, match="general"):
+        Verifier(preset="poetry").load()

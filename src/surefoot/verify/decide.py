@@ -105,9 +105,11 @@ def decide(
         support = min(_capped(support, facts), 1 - contradiction)
         reasons = (Reason.CONTRADICTED_BY_EVIDENCE, *kinds)
         return Decision(Verdict.CONTRADICTED, reasons, support, contradiction, best)
-    if best.score.entailment >= _SURE and _contradiction(scored) >= _SURE and not kinds:
-        # Two premises at odds, each for sure: neither is believed.
-        return Decision(Verdict.REVIEW, (Reason.UNCERTAIN,), min(support, 0.49), _contradiction(scored), best)
+    opposed = _contradiction(scored)
+    if best.score.entailment >= _SURE and opposed >= _SURE and not kinds:
+        # Two premises at odds, each for sure: neither is believed, and the one that objects is shown.
+        worst = next(item for item in scored if item.score.contradiction == opposed)
+        return Decision(Verdict.REVIEW, (Reason.UNCERTAIN,), min(support, 0.49), opposed, worst)
     support = _capped(support, facts)
     hard = [kind for kind in kinds if kind is not Reason.NAME_MISMATCH]
     if hard:
