@@ -19,8 +19,15 @@ pytest.importorskip("scipy")
 pytest.importorskip("safetensors")
 
 from training.verify import __main__ as command_line  # noqa: E402
+from training.verify.augment import chatty, crowded, doubled  # noqa: E402
 from training.verify.calibrate import calibrated  # noqa: E402
-from training.verify.data import forbidden, held_items, human_pairs, product_pairs  # noqa: E402
+from training.verify.data import (  # noqa: E402
+    forbidden,
+    held_items,
+    human_pairs,
+    mixed_pairs,
+    product_pairs,
+)
 from training.verify.decision import (  # noqa: E402
     INPUTS,
     SIGNS,
@@ -37,6 +44,7 @@ from training.verify.learn import Settings, loss_of, rate_at, train  # noqa: E40
 from training.verify.measured import Item, grounding_items, read_items, write_items  # noqa: E402
 from training.verify.model import CLASSES, Network  # noqa: E402
 from training.verify.pairs import LABELS, Pair, batches, encode, read_pairs, write_pairs  # noqa: E402
+from training.verify.questions import question_claims, stated  # noqa: E402
 from training.verify.score import score_pairs  # noqa: E402
 from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
 from training.verify.shapes import cases, pairs_of  # noqa: E402
@@ -230,6 +238,126 @@ def test_pairs_have_the_shape_of_inference():
     for pair in found:
         assert "40 kinds of bread" in pair.premise
         assert len(pair.premise.split()) <= 128
+
+
+# --- other clothes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "claim"),
+    [
+        ("Who wrote the novel Emma?", "Jane Austen", "Jane Austen wrote the novel Emma."),
+        ("Who was born first, Ann Lee or Bo Berg?", "Bo Berg", "Bo Berg was born first."),
+        (
+            "Emma is a novel by which English writer?",
+            "Jane Austen",
+            "Emma is a novel by the English writer Jane Austen.",
+        ),
+        ("Are both Emma and Persuasion novels?", "yes", None),
+        ("Where did Jane Austen live?", "Bath", None),
+        ("Who did Emma marry in the end?", "Mr Knightley", None),
+        ("Who wrote the novel Emma?", "a writer who lived in a village in Hampshire", None),
+    ],
+)
+def test_a_question_becomes_a_claim_only_where_a_rule_is_sure(question, answer, claim):
+    assert stated(question, answer) == claim
+
+
+def test_true_and_false_claims_of_a_question_are_worded_alike():
+    premise = "Emma is a novel by Jane Austen.It was printed by John Murray in 1815."
+    row = Row("halueval_qa", "", premise, "Jane Austen", "supported", "Who wrote the novel Emma?")
+    true, false = question_claims([row], seed=1)
+    assert (true.claim, true.label) == ("Jane Austen wrote the novel Emma.", "supported")
+    assert (false.claim, false.label) == ("John Murray wrote the novel Emma.", "unsupported")
+    assert "Austen. It was" in true.premise  # the passages were glued together
+    wrong = Row("halueval_qa", "", premise, "John Murray", "unsupported", row.question)
+    assert not list(question_claims([wrong], seed=1))
+
+
+def test_an_offered_choice_is_the_false_answer():
+    row = Row(
+        "halueval_qa",
+        "",
+        "Ann Lee (born 3 May 1970) is a singer. Bo Berg (born 1960) is a painter from Oslo.",
+        "Bo Berg",
+        "supported",
+        "Who was born first, Ann Lee or Bo Berg?",
+    )
+    claims = [made.claim for made in question_claims([row], seed=1)]
+    assert claims == ["Bo Berg was born first.", "Ann Lee was born first."]
+
+
+def test_company_is_about_the_same_things_and_no_version_of_the_premise():
+    about = Pair("Maria Lopez opened a bakery in Lisbon.", "A bakery opened in Lisbon.", "entailment", "x")
+    version = Pair("Maria Lopez opened a bakery in Porto.", "It is in Porto.", "entailment", "x")
+    other = Pair("Ships from Lisbon carry wine across the sea.", "Wine is carried.", "entailment", "x")
+    elsewhere = Pair("Trams in Lisbon are old and yellow things.", "Trams are old.", "entailment", "y")
+    made = {pair.claim: pair for pair in crowded([about, version, other, elsewhere], seed=1)}
+    pair = made[about.claim]
+    assert sorted(pair.premise.split(". ")) != [about.premise]
+    assert about.premise in pair.premise
+    assert other.premise in pair.premise
+    assert "Porto" not in pair.premise
+    assert "Trams" not in pair.premise
+    assert pair.label == about.label
+    assert made.keys() <= {about.claim, other.claim, version.claim}
+
+
+def test_chatter_leaves_the_claim_in_it_and_the_label():
+    seen = set()
+    for index in range(60):
+        pair = Pair("The bakery is old.", f"The bakery has {index} kinds of bread.", "entailment", "x")
+        made = chatty(pair, seed=2)
+        assert f"bakery has {index} kinds of bread" in made.claim.lower()
+        assert (made.premise, made.label) == (pair.premise, pair.label)
+        assert not made.claim.endswith(("..", ".!"))
+        seen.add(made.claim.split(str(index))[0])
+    assert len(seen) > 15
+
+
+def test_two_statements_are_true_together_or_one_of_them_is_strange():
+    rows = [
+        Row(
+            "halueval_summ",
+            "",
+            f"Document {n}.",
+            f"Town {n} has a bakery of bread. Its mayor {n} is rich.",
+            "supported",
+        )
+        for n in range(50)
+    ]
+    rows.append(
+        Row(
+            "halueval_summ",
+            "",
+            "Document x.",
+            "One wrong summary here. Two of them are wrong.",
+            "unsupported",
+        )
+    )
+    found = list(doubled(rows, seed=1))
+    assert {case.label for case in found} == {"entailment", "not_entailment"}
+    for case in found:
+        own = case.document.split()[1].rstrip(".")
+        numbers = {word for word in case.claim.split() if word.isdigit()}
+        assert own in numbers
+        assert (numbers == {own}) == (case.label == "entailment")
+    assert not any("wrong" in case.claim for case in found)
+
+
+def test_the_mixture_holds_shaped_short_crowded_and_chatty_pairs():
+    texts = [f"Maria {n} opened the bakery number {n} near the old river." for n in range(60)]
+    texts += [f"The river is wide in the year {n} of the flood." for n in range(60)]
+    human = [Pair(text, text[:-11], "entailment", "fever_nli") for text in texts]
+    product = [
+        Pair(STORY, f"Claim {n} is here.", "contradiction", "defacto", "given, joined") for n in range(90)
+    ]
+    found = mixed_pairs(human, product, seed=1)
+    kinds = [pair.kind for pair in found]
+    assert sum(pair.source == "defacto" for pair in found) == 90
+    assert sum("crowded" in kind for kind in kinds) > 20
+    assert 5 < sum("chatty" in kind for kind in kinds) < 60
+    assert found == mixed_pairs(human, product, seed=1)
 
 
 # --- learning ------------------------------------------------------------------------------------------

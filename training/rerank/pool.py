@@ -86,12 +86,22 @@ def _window(text: str, answer: str, words: int) -> str:
 
 def _squad(folder: Path) -> Iterator[Example]:
     for row in read_rows(folder / "retrieval/squad2_half.jsonl.gz"):
-        if row["relevance"] > 0:
+        if row["relevance"] >= 1:  # less is a question that its paragraph does not answer
             answer = row["answer"] if isinstance(row.get("answer"), str) else ""
-            text = (
-                row["passage"] if stable_share(row["query"]) < 0.35 else _window(row["passage"], answer, 35)
-            )
+            # Salted: queries are chosen by their own share, which must not decide on the passage too.
+            whole = stable_share("whole:" + row["query"]) < 0.2
+            text = row["passage"] if whole else _window(row["passage"], answer, 35)
             yield Example(row["query"], text, row.get("title") or row["passage"], answer)
+
+
+def _squad_sentences(folder: Path) -> Iterator[Example]:
+    """A question and the one sentence with its answer; the sentences around it are among the negatives."""
+    for row in read_rows(folder / "retrieval/squad2_half.jsonl.gz"):
+        answer = row["answer"] if isinstance(row.get("answer"), str) else ""
+        if row["relevance"] >= 1 and answer:
+            found = [part for part in _sentences(row["passage"]) if answer in part]
+            if len(found) == 1:
+                yield Example(row["query"], found[0], row.get("title") or row["passage"], answer)
 
 
 def _qnli(folder: Path) -> Iterator[Example]:
@@ -161,13 +171,14 @@ def _fever(folder: Path) -> Iterator[Example]:
 
 SOURCES = {
     "squad": (_squad, 2200),
+    "squad_sentences": (_squad_sentences, 2500),
     "qnli": (_qnli, 1300),
-    "hotpot": (_hotpot, 1500),
-    "covidqa": (_covid, 500),
+    "hotpot": (_hotpot, 2500),
+    "covidqa": (_covid, 900),
     "scifact": (_scifact, 450),
-    "titles": (_titles, 800),
-    "cloze": (_cloze, 500),
-    "fever": (_fever, 900),
+    "titles": (_titles, 1500),
+    "cloze": (_cloze, 700),
+    "fever": (_fever, 2000),
 }
 """Source to its reader and how many queries are taken from it."""
 

@@ -28,6 +28,8 @@ __all__ = ["Recipe", "batches", "encode_pairs", "load_model", "pad", "short_enou
 
 _COSINE_SCALE = 20.0
 _LEXICAL_SCALE = 0.1
+_AVERAGED = 4
+"""Steps between two updates of the running average: every one of them costs a pass over all weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,9 @@ def _optimizer(model: Any, recipe: Recipe) -> torch.optim.AdamW:
             (head if "pooler" in name or name.startswith("classifier") else body).append(parameter)
     rates = [(body, recipe.rate), (head, recipe.head_rate)]
     return torch.optim.AdamW(
-        [{"params": part, "lr": rate, "highest": rate} for part, rate in rates if part], weight_decay=0.01
+        [{"params": part, "lr": rate, "highest": rate} for part, rate in rates if part],
+        weight_decay=0.01,
+        fused=True,
     )
 
 
@@ -252,10 +256,11 @@ def train(
         optimizer.step()
         optimizer.zero_grad()
         step += 1
-        decay = min(recipe.average, step / (step + 10))
-        with torch.no_grad():
-            for name, value in live.items():
-                average[name].lerp_(value, 1 - decay)
+        if step % _AVERAGED == 0 or step == len(order):
+            decay = min(recipe.average, step / (step + 10)) ** _AVERAGED
+            with torch.no_grad():
+                for name, value in live.items():
+                    average[name].lerp_(value, 1 - decay)
         running = loss.item() if running == 0 else 0.97 * running + 0.03 * loss.item()
         if step % 20 == 0:
             rate = tokens / (seconds + time.process_time() - before)

@@ -4,6 +4,8 @@
     pairs as they are, short ones.
 ``product.jsonl.gz``
     pairs in the shapes of the package, with hard negatives.
+``mixed.jsonl.gz``
+    all of these, a share of the short ones, and others of them crowded; some claims as in a conversation.
 ``held.jsonl.gz``
     claims of held-out documents with their selected premises: thresholds and the decision are fitted on them.
 ``measured.jsonl.gz``
@@ -25,16 +27,28 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from training.verify.augment import chatty, crowded, doubled
 from training.verify.leaks import claim_only
 from training.verify.measured import Item, answer_items, discover_sets, grounding_items, write_items
 from training.verify.pairs import Pair, write_pairs
+from training.verify.questions import question_claims
 from training.verify.selection import Reader
 from training.verify.shapes import Case, cases, pairs_of, sentences_of
 from training.verify.sources import SOURCES, Row, group_of, is_held_out, normalised, read_set
 
 from surefoot.segment import plain_text
 
-__all__ = ["HELD", "HUMAN", "PRODUCT", "build", "forbidden", "held_items", "human_pairs", "product_pairs"]
+__all__ = [
+    "HELD",
+    "HUMAN",
+    "PRODUCT",
+    "build",
+    "forbidden",
+    "held_items",
+    "human_pairs",
+    "mixed_pairs",
+    "product_pairs",
+]
 
 HUMAN: Final = {
     "te_new_protocols": 40_000,
@@ -55,7 +69,8 @@ HUMAN: Final = {
 PRODUCT: Final = {
     "defacto": 3_500,
     "cg2c": 2_500,
-    "halueval_summ": 2_000,
+    "halueval_summ": 5_000,
+    "halueval_qa": 3_000,
     "scifact_abstract": 750,
     "clapnq_answers": 700,
     "wice_subclaim_partial": 300,
@@ -63,12 +78,27 @@ PRODUCT: Final = {
 }
 """Most rows of each set of long premises; each gives up to three pairs. Template-made claims are few."""
 
+CROWDED: Final = {
+    "te_new_protocols": 7_000,
+    "fever_nli": 6_500,
+    "mnli": 3_000,
+    "scitail_dev": 1_000,
+    "scifact_rte": 400,
+    "fever_symmetric": 400,
+}
+"""Most pairs of each set of short premises that are shown among other sentences."""
+
+SHORT_SHARE: Final = 0.28
+CHATTY_SHARE: Final = 0.12
+DOUBLED: Final = ("halueval_summ", "clapnq_answers")
+
 HELD: Final = {
     "defacto": (400, 0.0),
     "cg2c": (300, 0.0),
     "scifact_abstract": (180, 0.0),
     "clapnq_answers": (110, 1.0),
     "halueval_summ": (130, 1.0),
+    "halueval_qa": (120, 0.0),
     "te_new_protocols": (250, 0.0),
     "fever_nli": (250, 0.0),
     "mnli": (150, 0.0),
@@ -146,6 +176,9 @@ def human_pairs(folder: Path, banned: Collection[str], *, seed: int, scale: floa
 
 def _documents(folder: Path, name: str) -> Iterator[Row]:
     """Rows with claims of one sentence. Of machine-made sets only what people wrote: the right summaries."""
+    if name == "halueval_qa":
+        yield from question_claims(read_set(folder, name), seed=1)
+        return
     for row in read_set(folder, name):
         if name == "halueval_summ" and row.label != "supported":
             continue
@@ -178,14 +211,40 @@ def product_pairs(
     else:
         made = [_product_part(part, seed=seed) for part in parts]
     pairs = list(chain.from_iterable(made))
+    pairs += _doubled_pairs(folder, banned, seed=seed, scale=scale)
     random.Random(f"{seed}:product").shuffle(pairs)
     return pairs
 
 
+def _doubled_pairs(folder: Path, banned: Collection[str], *, seed: int, scale: float) -> Iterator[Pair]:
+    for name in _present(folder, DOUBLED):
+        rows = [row for row in read_set(folder, name) if not _held_document(row) and _clean(row, banned)]
+        random.Random(f"{seed}:doubled:{name}").shuffle(rows)
+        yield from pairs_of(doubled(rows[: round(2_500 * scale)], seed=seed), seed=seed)
+
+
+def mixed_pairs(
+    human: Sequence[Pair], product: Sequence[Pair], *, seed: int, scale: float = 1.0
+) -> list[Pair]:
+    """The pairs of the second half of training: shaped, crowded and short ones, some of them chatty."""
+    rng = random.Random(f"{seed}:mixed")
+    found = list(product)
+    for name, limit in CROWDED.items():
+        some = [pair for pair in human if pair.source == name]
+        found += list(crowded(some, seed=seed))[: round(limit * scale)]
+    found += rng.sample(list(human), round(len(human) * SHORT_SHARE))
+    found = [chatty(pair, seed=seed) if rng.random() < CHATTY_SHARE else pair for pair in found]
+    rng.shuffle(found)
+    return found
+
+
 def _product_part(rows: Sequence[Row], *, seed: int) -> list[Pair]:
-    """The pairs of some rows, and what a second draw makes of the supported ones."""
-    again = [case for case in cases(rows, seed=seed + 1) if case.kind != "given"]
-    return [*pairs_of(cases(rows, seed=seed), seed=seed), *pairs_of(again, seed=seed)]
+    """The pairs of some rows, and what two more draws make of the supported ones; none of them twice."""
+    found = list(pairs_of(cases(rows, seed=seed), seed=seed))
+    for draw in (1, 2):
+        again = [case for case in cases(rows, seed=seed + draw) if case.kind != "given"]
+        found += pairs_of(again, seed=seed)
+    return list({(pair.premise, pair.claim): pair for pair in found}.values())
 
 
 def held_items(folder: Path, banned: Collection[str], *, seed: int, scale: float = 1.0) -> Iterator[Item]:
@@ -251,6 +310,7 @@ def build(
     counts = {
         "human": write_pairs(out / "human.jsonl.gz", human),
         "product": write_pairs(out / "product.jsonl.gz", product),
+        "mixed": write_pairs(out / "mixed.jsonl.gz", mixed_pairs(human, product, seed=seed, scale=scale)),
         "held": write_items(out / "held.jsonl.gz", held_items(train, banned, seed=seed, scale=scale)),
     }
     if dev is not None:
