@@ -20,6 +20,7 @@ from surefoot import cli, doctor
 from surefoot.cli import check as check_command
 from surefoot.cli import doctor as doctor_command
 from surefoot.models.manifest import list_models
+from surefoot.processor import features_of
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -448,10 +449,10 @@ def test_processors_are_read() -> None:
         "flags\t\t: fpu avx2 avx512f avx512_vnni amx_int8",
         "flags: x",
     ]
-    assert doctor._cpuinfo(intel) == ("Intel X", ["avx2", "avx512", "avx512-vnni", "amx-int8"])
+    assert features_of(intel) == ("Intel X", ["avx2", "avx512", "avx512-vnni", "amx-int8"])
     arm = ["processor\t: 0", "Features\t: fp asimd asimddp i8mm"]
-    assert doctor._cpuinfo(arm) == (None, ["neon", "dotprod", "i8mm"])
-    assert doctor._cpuinfo([]) == (None, [])
+    assert features_of(arm) == (None, ["neon", "dotprod", "i8mm"])
+    assert features_of([]) == (None, [])
 
 
 def test_a_deadline_leaves_the_rest_for_review_and_says_so() -> None:

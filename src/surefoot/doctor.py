@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import surefoot
 from surefoot.errors import SurefootError
+from surefoot.processor import INT8, processor
 from surefoot.schema import Reason, Verdict
 
 __all__ = ["EXTRAS", "PACKAGES", "examine"]
@@ -35,21 +34,6 @@ EXTRAS = {
     "convert": ("torch", "transformers", "onnx", "safetensors", "sentencepiece", "protobuf"),
 }
 """Extras that a user may want, and what they install."""
-
-_FEATURES = {
-    "avx2": "avx2",
-    "avx512f": "avx512",
-    "avx512_vnni": "avx512-vnni",
-    "avx_vnni": "avx-vnni",
-    "amx_int8": "amx-int8",
-    "amx_bf16": "amx-bf16",
-    "asimd": "neon",
-    "asimddp": "dotprod",
-    "i8mm": "i8mm",
-}
-"""Names in /proc/cpuinfo of what speeds up matrix products."""
-
-_CPUINFO = Path("/proc/cpuinfo")
 
 _STATED = "The museum opens at nine in the morning and closes at six in the evening."
 _SELF_TEST = (
@@ -106,22 +90,12 @@ def _threads() -> int | None:
 
 
 def _processor() -> dict[str, Any]:
-    try:
-        lines = _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    model, features = _cpuinfo(lines)
-    return {"model": model or platform.processor() or platform.machine(), "features": features}
-
-
-def _cpuinfo(lines: Iterable[str]) -> tuple[str | None, list[str]]:
-    """Model name and known features of the first processor in /proc/cpuinfo."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip().lower(), value.strip())
-    flags = set((fields.get("flags") or fields.get("features") or "").split())
-    return fields.get("model name"), [name for flag, name in _FEATURES.items() if flag in flags]
+    model, features = processor()
+    return {
+        "model": model or platform.processor() or platform.machine(),
+        "features": features,
+        "int8": bool(INT8 & set(features)),
+    }
 
 
 def _models() -> list[dict[str, Any]]:

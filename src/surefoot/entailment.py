@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from surefoot.errors import ModelError
 from surefoot.models.manifest import ResolvedModel
-from surefoot.runtime import PairModel, Progress, ScoreCache
+from surefoot.runtime import Arithmetic, PairModel, Progress, ScoreCache
 
 __all__ = ["Entailment", "NliModel"]
 
@@ -58,6 +58,7 @@ class NliModel:
             their contradiction probability is 0.
         threads: see :class:`~surefoot.runtime.PairModel`.
         cache: see :class:`~surefoot.runtime.PairModel`.
+        arithmetic: see :class:`~surefoot.runtime.PairModel`.
         self_test: score two pairs with known answers and refuse the model where they come out wrong.
 
     Raises:
@@ -71,6 +72,7 @@ class NliModel:
         threads: int | None = None,
         cache: ScoreCache | None = None,
         self_test: bool = True,
+        arithmetic: Arithmetic = "float32",
     ) -> None:
         self.record = resolved.record
         self._columns = _columns(resolved.record.labels, resolved.record.name)
@@ -81,6 +83,7 @@ class NliModel:
             max_length=resolved.record.max_length,
             threads=threads,
             cache=cache,
+            arithmetic=arithmetic,
         )
         if self_test:
             self.self_test()
@@ -89,6 +92,11 @@ class NliModel:
     def has_contradiction(self) -> bool:
         """Whether the model tells contradiction from mere lack of support."""
         return "contradiction" in self._columns
+
+    @property
+    def title(self) -> str:
+        """Name for reports; it says so where scores are those of int8 arithmetic."""
+        return self.record.name + (" (int8)" if self.pairs.arithmetic == "int8" else "")
 
     def self_test(self) -> None:
         """Score pairs whose answer is beyond doubt.

@@ -4,19 +4,20 @@ Three things make a score depend on its company elsewhere: padding to the longes
 of threads that splits a sum differently, and arithmetic in int8. Here every pair is padded to a length
 that depends on it alone, a run holds pairs of one length only, each run is computed by one thread
 (parallelism is across runs), and arithmetic is float32. The results are then bit-identical, which the
-tests check.
+tests check. Arithmetic in int8 is for those who ask for it, see :class:`PairModel`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,16 @@ import onnxruntime as ort
 from tokenizers import Tokenizer
 
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
-from surefoot.models.int8store import SESSION_CONFIG
+from surefoot.models.int8store import INT8_CONFIG, SESSION_CONFIG
+from surefoot.processor import INT8, processor
 
 __all__ = [
+    "Arithmetic",
     "PairModel",
     "ScoreCache",
     "TextEncoder",
     "available_threads",
+    "check_arithmetic",
     "clean",
     "equal_length_runs",
     "open_session",
@@ -38,12 +42,34 @@ __all__ = [
 
 Pair = tuple[str, str]
 Progress = Callable[[int, int], None]
+Arithmetic = Literal["float32", "int8"]
 
 _LENGTH_STEP: Final = 8
 """Pairs are padded to a multiple of this, so that runs of equal length exist at all."""
 
 _RUN_TOKENS: Final = 256
 """Tokens in one run. On a CPU larger batches gain nothing beyond this, and small ones balance better."""
+
+_PARITY: Final = (
+    ("The museum opens at nine in the morning and closes at six.", "The museum opens at nine."),
+    ("The museum opens at nine in the morning and closes at six.", "The museum never closes on Mondays."),
+    (
+        "In 2019 the firm had 1,250 employees in 14 countries, most of them in Asia.",
+        "It had 1,250 employees.",
+    ),
+    (
+        "In 2019 the firm had 1,250 employees in 14 countries, most of them in Asia.",
+        "It was founded in 1990.",
+    ),
+    ("how long do refunds take", "Money is back on your card within five working days. " * 4),
+    ("who designed the bridge", "The river is crossed by two ferries, which run all year. " * 4),
+)
+"""Pairs whose logits must agree before int8 arithmetic is used; short and long, alike and apart."""
+
+_LARGEST_GAP: Final = 0.2
+"""Logits may differ so much: at most 0.05 in a probability. On correct hardware 0.01 to 0.07 was seen."""
+
+_log = logging.getLogger(__name__)
 
 _SURROGATES: Final = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
 
@@ -156,11 +182,16 @@ class PairModel:
         max_length: positions of the model, special tokens included.
         threads: runs computed at a time; all available cores by default.
         cache: shared or private score cache; a private one by default.
+        arithmetic: ``"int8"`` multiplies in int8, which is faster on some processors; scores then differ a
+            little from those of other machines. It is taken only where the processor has instructions for
+            it (VNNI or AMX), the weights are stored in int8, and six pairs come out as in float32; else
+            arithmetic stays float32, and a line in the log says why. The attribute of the same name says
+            which one is used.
 
     Raises:
         ModelIntegrityError: a file is damaged.
         ModelError: the graph does not have the inputs and outputs above.
-        ConfigurationError: ``threads`` is below 1.
+        ConfigurationError: ``threads`` is below 1, or ``arithmetic`` is unknown.
     """
 
     def __init__(
@@ -172,10 +203,12 @@ class PairModel:
         max_length: int = 512,
         threads: int | None = None,
         cache: ScoreCache | None = None,
+        arithmetic: Arithmetic = "float32",
     ) -> None:
         self.threads = available_threads() if threads is None else threads
         if self.threads < 1:
             raise ConfigurationError(f"threads must be at least 1: {threads}")
+        check_arithmetic(arithmetic)
         self.encoder = TextEncoder(tokenizer)
         self.max_length = max_length
         self.fingerprint = fingerprint
@@ -193,6 +226,31 @@ class PairModel:
         self._pool: ThreadPoolExecutor | None = None
         self._pool_pid = 0
         self._pool_lock = threading.Lock()
+        self.arithmetic: Arithmetic = "float32"
+        if arithmetic == "int8":
+            refused = self._try_int8(model)
+            if refused:
+                _log.warning("%s: arithmetic stays float32: %s", model.name, refused)
+
+    def _try_int8(self, model: Path) -> str | None:
+        """Take the session that computes in int8, or say why not."""
+        if not INT8 & set(processor()[1]):
+            return "this processor has neither VNNI nor AMX"
+        exact, faster = self._session, open_session(model, "int8")
+        encodings = self.encoder.encode_pairs(_PARITY)
+        lengths = [len(encoding.ids) for encoding in encodings]
+        jobs = [([i], length, encodings) for i, length in enumerate(lengths) if length <= self.max_length]
+        if not jobs:
+            return "it reads too few tokens to be tried"
+        expected = np.concatenate([self._run(job)[1] for job in jobs])
+        self._session = faster
+        gap = float(np.abs(np.concatenate([self._run(job)[1] for job in jobs]) - expected).max())
+        if 0 < gap <= _LARGEST_GAP:  # also false where a logit is not a number
+            self.arithmetic = "int8"
+            self.fingerprint += "+int8"  # scores of the two must not be mixed in a cache
+            return None
+        self._session = exact
+        return "its weights are not stored in int8" if gap == 0 else f"logits differ by {gap:.2f}"
 
     def room(self, claim: str) -> int:
         """Tokens that a premise may have beside ``claim``; negative where the claim alone is too long."""
@@ -278,7 +336,13 @@ class PairModel:
         return members, np.asarray(output, dtype=np.float32)
 
 
-def open_session(path: Path) -> ort.InferenceSession:
+def check_arithmetic(arithmetic: str) -> None:
+    """Raise :class:`ConfigurationError` for a name that is not of :data:`Arithmetic`."""
+    if arithmetic not in get_args(Arithmetic):
+        raise ConfigurationError(f"arithmetic must be 'float32' or 'int8', not {arithmetic!r}")
+
+
+def open_session(path: Path, arithmetic: Arithmetic = "float32") -> ort.InferenceSession:
     """A session whose runs are computed by one thread each, and which keeps no memory between runs.
 
     Raises:
@@ -290,7 +354,7 @@ def open_session(path: Path) -> ort.InferenceSession:
     options.enable_cpu_mem_arena = False  # the arena keeps gigabytes in long-lived services
     options.enable_mem_pattern = False  # a pattern is kept for every shape ever seen
     options.log_severity_level = 3
-    for key, value in SESSION_CONFIG.items():
+    for key, value in (SESSION_CONFIG if arithmetic == "float32" else INT8_CONFIG).items():
         options.add_session_config_entry(key, value)
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")

@@ -100,6 +100,9 @@ def check(
         int | None,
         typer.Option("--threads", min=1, help="Threads to compute with; default: all cores allowed."),
     ] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Multiply in int8 where the processor is made for it.")
+    ] = False,
     max_mb: Annotated[
         float, typer.Option("--max-mb", min=0.001, help="Refuse an input file of more megabytes.")
     ] = 64.0,
@@ -127,6 +130,7 @@ def check(
             preset=preset,
             download=download,
             revision=revision,
+            arithmetic="int8" if int8 else "float32",
         )
         with progress(quiet=quiet) as step:
             report = verifier.verify(

@@ -39,6 +39,8 @@ def _doctor_text(found: dict[str, Any]) -> str:
     lines = [
         f"surefoot    {found['surefoot']}, Python {found['python']}, {found['platform']}",
         f"processor   {processor['model']}; {', '.join(processor['features']) or 'no known features'}",
+        "arithmetic  float32; int8 on request"
+        + (" (VNNI or AMX)" if processor["int8"] else " is not to be had here: neither VNNI nor AMX"),
         f"threads     {found['threads']}",
         f"packages    {versions(found['packages'])}",
     ]

@@ -67,6 +67,9 @@ def rerank(
         int | None,
         typer.Option("--threads", min=1, help="Threads to compute with; default: all cores allowed."),
     ] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Multiply in int8 where the processor is made for it.")
+    ] = False,
     max_mb: Annotated[
         float, typer.Option("--max-mb", min=0.001, help="Refuse an input file of more megabytes.")
     ] = 64.0,
@@ -88,7 +91,9 @@ def rerank(
         if not quiet:
             for warning in warnings:
                 say(f"warning: {warning}")
-        reranker = Reranker(model, max_length=max_length, threads=threads)
+        reranker = Reranker(
+            model, max_length=max_length, threads=threads, arithmetic="int8" if int8 else "float32"
+        )
         fields = tuple(text_field) if text_field else TEXT_FIELDS
         with progress("ranking", quiet=quiet) as step:
             ranking = reranker.rerank(

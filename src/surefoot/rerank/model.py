@@ -13,7 +13,7 @@ import numpy as np
 
 from surefoot.errors import ModelError
 from surefoot.models.manifest import ResolvedModel
-from surefoot.runtime import PairModel, Progress, ScoreCache
+from surefoot.runtime import Arithmetic, PairModel, Progress, ScoreCache
 
 __all__ = ["RelevanceModel"]
 
@@ -41,6 +41,7 @@ class RelevanceModel:
             relevant label minus the other's, which is the log-odds of their softmax.
         threads: see :class:`~surefoot.runtime.PairModel`.
         cache: see :class:`~surefoot.runtime.PairModel`.
+        arithmetic: see :class:`~surefoot.runtime.PairModel`.
         self_test: score pairs of a known order and refuse the model where they come out wrong.
 
     Raises:
@@ -54,6 +55,7 @@ class RelevanceModel:
         threads: int | None = None,
         cache: ScoreCache | None = None,
         self_test: bool = True,
+        arithmetic: Arithmetic = "float32",
     ) -> None:
         self.record = resolved.record
         self._columns = _columns(resolved.record.labels, resolved.record.name)
@@ -64,9 +66,15 @@ class RelevanceModel:
             max_length=resolved.record.max_length,
             threads=threads,
             cache=cache,
+            arithmetic=arithmetic,
         )
         if self_test:
             self.self_test()
+
+    @property
+    def title(self) -> str:
+        """Name for reports; it says so where scores are those of int8 arithmetic."""
+        return self.record.name + (" (int8)" if self.pairs.arithmetic == "int8" else "")
 
     def self_test(self) -> None:
         """Score pairs whose order is beyond doubt.

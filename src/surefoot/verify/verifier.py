@@ -28,6 +28,7 @@ from surefoot.errors import ConfigurationError, InputError
 from surefoot.evidence import EvidenceIndex
 from surefoot.lexicon import load_lexicon
 from surefoot.models.manifest import Calibration, resolve_model
+from surefoot.runtime import Arithmetic, check_arithmetic
 from surefoot.schema import (
     Citation,
     Claim,
@@ -51,7 +52,7 @@ ABLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Options that switch off one step each, for measuring what it does."""
 
-_models: dict[tuple[str | None, int | None, str | None], NliModel] = {}
+_models: dict[tuple[str | None, int | None, str | None, Arithmetic], NliModel] = {}
 _models_lock = threading.Lock()
 
 
@@ -73,6 +74,8 @@ class Verifier:
         preset: thresholds for a task, by a name that the model's manifest knows; general ones by default.
         download: allow one download of a Hugging Face model that is not on this machine yet.
         revision: commit, tag or branch of a Hugging Face model.
+        arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and moves scores a little; elsewhere
+            it stays ``"float32"``, see :class:`~surefoot.runtime.PairModel`. ``report.model`` says which.
         steps: for measurements only: the steps to use, see :data:`ABLATIONS`.
 
     Raises:
@@ -92,6 +95,7 @@ class Verifier:
         preset: str | None = None,
         download: bool = False,
         revision: str | None = None,
+        arithmetic: Arithmetic = "float32",
         steps: Collection[str] = ALL_STEPS,
     ) -> None:
         if citations not in ("required", "optional"):
@@ -108,6 +112,7 @@ class Verifier:
         unknown = frozenset(steps) - ALL_STEPS
         if unknown:
             raise ConfigurationError(f"unknown steps: {sorted(unknown)}; known: {sorted(ALL_STEPS)}")
+        check_arithmetic(arithmetic)
         self._name = model
         self._citations: CitationMode = citations
         self._threads = threads
@@ -118,6 +123,7 @@ class Verifier:
         self._preset = preset
         self._download = download
         self._revision = revision
+        self._arithmetic: Arithmetic = arithmetic
         self._steps = frozenset(steps)
         self._model: NliModel | None = None
         self._calibration = Calibration()
@@ -137,14 +143,14 @@ class Verifier:
         if self._model is not None:
             return
         name = None if self._name is None else os.fspath(self._name)
-        key = (name, self._threads, self._revision)
+        key = (name, self._threads, self._revision, self._arithmetic)
         with _models_lock:
             loaded = _models.get(key)
             if loaded is None:
                 resolved = resolve_model(
                     self._name, task="nli", download=self._download, revision=self._revision
                 )
-                loaded = _models[key] = NliModel(resolved, threads=self._threads)
+                loaded = _models[key] = NliModel(resolved, threads=self._threads, arithmetic=self._arithmetic)
             calibration = loaded.record.calibration
             self._calibration = calibration if self._preset is None else calibration.preset(self._preset)
             self._model = loaded
@@ -203,7 +209,7 @@ class Verifier:
             )
         else:
             checker = self._checker(records, exhaustive=exhaustive)
-            model_name = self._loaded.record.name
+            model_name = self._loaded.title
             shown = [plain_text(strip_markers(text, s.start, s.end, markers)) for s in segments]
             outcomes = self._outcomes(checker, segments, shown, progress, deadline)
             claims = tuple(
