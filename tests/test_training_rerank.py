@@ -231,6 +231,67 @@ def test_run_learns_resumes_and_repeats(training: SimpleNamespace, base: Path, t
         training.train.train(groups, base, tmp_path / "two", other, device="cpu", say=lines.append)
 
 
+def test_a_logit_belongs_to_its_pair_whatever_the_lengths(training: SimpleNamespace, base: Path) -> None:
+    import torch
+    from tokenizers import Tokenizer
+
+    train = training.train
+    tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
+    pairs = [("river", "bridge " * (1 + 7 * number % 23)) for number in range(25)]
+    encodings = train.encode_pairs(tokenizer, pairs, 64)
+    model = train.load_model(base).eval()
+    with torch.no_grad():
+        model.classifier.weight.mul_(500)  # a new head says nearly the same of every pair
+        together = train._logits(model, encodings, torch.device("cpu"))
+        alone = [float(model(**train.pad([one], torch.device("cpu"))).logits[0, 0]) for one in encodings]
+    np.testing.assert_allclose(together.numpy(), alone, atol=1e-4)
+    assert len({round(value, 4) for value in alone}) > 10
+
+
+def test_a_run_records_what_came_before_it(training: SimpleNamespace, base: Path, tmp_path: Path) -> None:
+    from training.rerank.average import average
+    from training.rerank.card import _cost
+
+    groups = [group(training.pool, number) for number in range(8)]
+    first, second, both = tmp_path / "first", tmp_path / "second", tmp_path / "both"
+    quiet = {"device": "cpu", "say": lambda line: None}
+    training.train.train(groups, base, first, training.train.Recipe(steps=2, length=40), **quiet)
+    training.train.train(groups, first, second, training.train.Recipe(steps=3, length=40), **quiet)
+    average([second, second], both)
+    runs = [json.loads((folder / "run.json").read_text()) for folder in (first, second, both)]
+    assert "after" not in runs[0]
+    assert runs[1]["after"] == runs[2]["after"] == runs[0]
+    tokens = runs[0]["tokens"] + runs[1]["tokens"]
+    assert _cost(runs[1]).endswith(f" {tokens} tokens, 5 steps")
+    assert _cost(runs[2]).endswith(" 8 steps")
+
+
+def test_which_questions_are_asked_does_not_decide_on_their_passages(
+    training: SimpleNamespace, tmp_path: Path
+) -> None:
+    """Questions are taken by their share; the choice between paragraph and window must not follow it."""
+    filler = " ".join(f"The tower number {n} is made of grey stone and wood." for n in range(12))
+    rows = [
+        {
+            "query": f"who owns mill {number}?",
+            "passage": f"{filler} Mill {number} belongs to Ann Berg {number}. {filler}",
+            "relevance": 1 if number % 4 else 0.5,
+            "title": f"t{number}",
+            "answer": f"Ann Berg {number}",
+        }
+        for number in range(200)
+    ]
+    write(tmp_path / "retrieval/squad2_half.jsonl.gz", rows)
+    seen = training.judged.Seen([])
+    for name, length in (("squad", 60), ("squad_sentences", 12)):
+        found = training.pool._chosen(name, tmp_path, seen, 60)
+        assert len(found) == 60
+        assert all(example.answer in example.passage for example in found)
+        assert sum(len(example.passage.split()) < length for example in found) > 30
+        # Of half relevance are questions that their paragraph does not answer.
+        assert not any(int(example.query.split()[-1].rstrip("?")) % 4 == 0 for example in found)
+
+
 def test_fusion_is_fitted_on_what_separates(training: SimpleNamespace) -> None:
     rng = np.random.default_rng(0)
     lists = []

@@ -30,4 +30,7 @@ def average(folders: Sequence[Path], out: Path) -> None:
     save_file(mean, out / "model.safetensors", metadata={"format": "pt"})
     runs = [json.loads((folder / "run.json").read_text("utf-8")) for folder in folders]
     total = {key: round(sum(run[key] for run in runs), 1) for key in ("step", "cpu_minutes", "tokens")}
-    (out / "run.json").write_text(json.dumps(total | {"average_of": runs}, indent=2) + "\n", encoding="utf-8")
+    note = total | {"average_of": runs}
+    if "after" in runs[0]:
+        note["after"] = runs[0]["after"]
+    (out / "run.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")

@@ -9,6 +9,7 @@ __all__ = ["TERMS", "entry"]
 
 TERMS = {
     "squad": "SQuAD 2.0, development articles outside the measured half (CC BY-SA 4.0)",
+    "squad_sentences": "sentences of the same articles (CC BY-SA 4.0)",
     "qnli": "QNLI, from SQuAD 1.1 (CC BY-SA 4.0), without what the measured half shares",
     "hotpot": "HotpotQA questions and supporting sentences (CC BY-SA 4.0) as published in HaluEval (MIT)",
     "covidqa": "COVID-QA (Apache-2.0) over CORD-19 articles under CC BY",
@@ -43,7 +44,7 @@ def entry(
             "base_model": "all-MiniLM-L6-v2 (Apache-2.0)",
             "training_data": [TERMS[source] for source in sources],
             "terms": "attribution as named; why the weights may be Apache-2.0: docs/models/rerank.md",
-            "training_cost": f"{run['cpu_minutes']} CPU minutes, {run['tokens']} tokens, {run['step']} steps",
+            "training_cost": _cost(run),
             "measured": {
                 first: {
                     name: {key: figures[key] for key in ("ndcg", "gain", "gain_interval") if key in figures}
@@ -59,3 +60,12 @@ def entry(
         slope, offset = fit["platt"][system]
         made["fusion"] = {**fit["systems"][system], "a": slope, "b": offset}
     return made
+
+
+def _cost(run: Mapping[str, Any]) -> str:
+    """Minutes, tokens and steps of a run and of all that came before it."""
+    chain = [run]
+    while "after" in chain[-1]:
+        chain.append(chain[-1]["after"])
+    minutes, tokens, steps = (sum(part[key] for part in chain) for key in ("cpu_minutes", "tokens", "step"))
+    return f"{minutes:.1f} CPU minutes, {tokens} tokens, {steps} steps"

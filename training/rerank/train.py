@@ -28,6 +28,7 @@ __all__ = ["Recipe", "batches", "encode_pairs", "load_model", "pad", "short_enou
 
 _COSINE_SCALE = 20.0
 _LEXICAL_SCALE = 0.1
+_TOGETHER = 10
 _AVERAGED = 4
 """Steps between two updates of the running average: every one of them costs a pass over all weights."""
 
@@ -122,6 +123,17 @@ def batches(groups: Sequence[Group], recipe: Recipe) -> list[list[int]]:
         rng.shuffle(one_pass)
         made += one_pass
     return made[: recipe.steps]
+
+
+def _logits(model: Any, encodings: Sequence[Encoding], target: torch.device) -> torch.Tensor:
+    """One logit per pair; pairs of like length go through the model together, so that little is padded."""
+    order = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
+    size = len(encodings) if target.type == "cuda" else _TOGETHER
+    parts = [order[start : start + size] for start in range(0, len(order), size)]
+    made = torch.cat([model(**pad([encodings[i] for i in part], target)).logits[:, 0] for part in parts])
+    place = torch.empty(len(order), dtype=torch.long, device=target)
+    place[torch.tensor(order, device=target)] = torch.arange(len(order), device=target)
+    return made[place]
 
 
 def _loss(
@@ -237,7 +249,10 @@ def train(
         torch.save(content, state.with_suffix(".tmp"))
         state.with_suffix(".tmp").replace(state)
         _export(model, average, init, out)
-        note = {"recipe": asdict(recipe), "step": step, "cpu_minutes": round(spent / 60, 1), "tokens": tokens}
+        note: dict[str, Any] = {"recipe": asdict(recipe), "step": step}
+        note |= {"cpu_minutes": round(spent / 60, 1), "tokens": tokens}
+        if (init / "run.json").is_file():
+            note["after"] = json.loads((init / "run.json").read_text("utf-8"))
         (out / "run.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
 
     while step < len(order):
@@ -250,7 +265,7 @@ def train(
         factor = min(1.0, (step + 1) / recipe.warmup) * (1 - 0.9 * step / recipe.steps)
         for part in optimizer.param_groups:
             part["lr"] = part["highest"] * factor
-        loss = _loss(model(**pad(encodings, target)).logits[:, 0], chosen, rows, recipe)
+        loss = _loss(_logits(model, encodings, target), chosen, rows, recipe)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(live.values(), 1.0)
         optimizer.step()
