@@ -52,7 +52,7 @@ def record(**more: object) -> dict[str, object]:
 
 
 def test_fusion_survives_the_manifest() -> None:
-    fused = {"logit": 1, "cosine": 2.5, "lexical": 0.5, "a": 0.7, "b": -1.0}
+    fused = {"logit": 1, "cosine": 2.5, "lexical": 0.5, "a": 0.7, "b": -1.0, "long_query": 20.0}
     read = ModelRecord.from_dict(record(fusion=fused))
     assert read.fusion == Fusion(**fused)
     assert ModelRecord.from_dict(json.loads(json.dumps(read.to_dict()))) == read
@@ -69,6 +69,8 @@ def test_fusion_survives_the_manifest() -> None:
         {"cosine": float("nan")},
         {"lexical": "1"},
         {"logit": True},
+        {"long_query": -1},
+        {"long_query": float("inf")},
         {"unknown": 1},
         [1, 2],
     ],
@@ -76,6 +78,31 @@ def test_fusion_survives_the_manifest() -> None:
 def test_fusion_that_makes_no_sense_is_refused(bad: object) -> None:
     with pytest.raises(ModelIntegrityError):
         ModelRecord.from_dict(record(fusion=bad))
+
+
+def test_the_logit_counts_less_beside_a_long_query() -> None:
+    from surefoot.rerank.fusion import logit_share
+    from surefoot.rerank.signals import fused_scores
+
+    assert [logit_share("word " * count, 20) for count in (0, 1, 20, 40)] == [1, 1, 1, 0.25]
+    assert logit_share("word " * 400, 0) == 1
+    fusion = Fusion(logit=2.0, long_query=10)
+    assert fused_scores(fusion, "word " * 10, {"a": 1.5}) == {"a": 3.0}
+    assert fused_scores(fusion, "word " * 20, {"a": 1.5}) == {"a": 0.75}
+
+
+def test_training_and_package_fuse_alike(training: SimpleNamespace) -> None:
+    from surefoot.rerank.signals import fused_scores
+
+    long = "which of the stones beside the old river were carried to the bridge, and by whom, and when was it"
+    for query in ("which stones", long):
+        item = training.features.Lists(
+            "one", query, ["x", "y"], [0, 1], {0: 1.0}, np.zeros(2), np.zeros(2), np.zeros(2),
+            np.array([1.0, -2.0]), {"bm25": [0, 1]},
+        )  # fmt: skip
+        theirs = training.fusion.Weights(logit=1.5, long_query=12).score(item)
+        ours = fused_scores(Fusion(logit=1.5, long_query=12), query, {"x": 1.0, "y": -2.0})
+        np.testing.assert_allclose(theirs, [ours["x"], ours["y"]])
 
 
 # --- the training itself -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +228,9 @@ def _fuse(commands: Any) -> None:
     parser.add_argument("--data", type=Path, required=True, help="groups written by the command data")
     parser.add_argument("--model", type=Path, required=True, help="checkpoint or exported folder")
     parser.add_argument("--per-source", type=int, default=25, help="held-out lists of each source (25)")
+    parser.add_argument(
+        "--long-query", type=float, default=0, help="words of a query beyond which the logit counts less"
+    )
     parser.add_argument("--out", type=Path, required=True, help="JSON to write")
     _measured(parser)
     parser.set_defaults(run=_run_fuse)
@@ -250,7 +253,9 @@ def _run_fuse(options: argparse.Namespace) -> int:
     }
     single = {"cosine": ("cosine",), "lexical": ("lexical",), "reranked": ("logit",)}
     pulls = {name: best_pull(lists, names) for name, names in (single | wanted).items()}
-    systems = {name: fit_weights(lists, names, pulls[name]) for name, names in wanted.items()}
+    fitted = {name: fit_weights(lists, names, pulls[name]) for name, names in wanted.items()}
+    # Held-out queries are short: how long is long cannot be learnt from them.
+    systems = {name: replace(weights, long_query=options.long_query) for name, weights in fitted.items()}
     result: dict[str, Any] = {
         "lists": len(lists),
         "systems": {name: asdict(weights) for name, weights in systems.items()},

@@ -11,6 +11,8 @@ from scipy.optimize import minimize
 from training.rerank.features import Lists
 from training.rerank.ranking import ndcg
 
+from surefoot.rerank.fusion import logit_share
+
 __all__ = ["SIGNALS", "Weights", "best_pull", "cross_fitted", "fit_platt", "fit_weights", "ranked"]
 
 Floats = npt.NDArray[np.float64]
@@ -20,16 +22,18 @@ _PULLS = (0.03, 0.1, 0.3, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """score = logit * w1 + cosine * w2 + lexical * w3."""
+    """score = logit * w1 + cosine * w2 + lexical * w3; w1 falls for more than ``long_query`` words."""
 
     logit: float = 1.0
     cosine: float = 0.0
     lexical: float = 0.0
+    long_query: float = 0.0
 
     def score(self, item: Lists) -> Floats:
         """One score per candidate."""
         total: Floats = self.cosine * item.cosine + self.lexical * item.lexical
-        return total + self.logit * item.logit if self.logit else total
+        weight = self.logit * logit_share(item.query, self.long_query)
+        return total + weight * item.logit if self.logit else total
 
 
 def _matrix(item: Lists, names: Sequence[str]) -> Floats:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["lexical_shares"]
+__all__ = ["lexical_shares", "logit_share"]
 
 _K1 = 1.5
 _B = 0.75
@@ -53,3 +53,18 @@ def lexical_shares(
         saturated = counts / (counts + _K1 * (1 - _B + _B * len(ids) / _MEAN_LENGTH))
         shares[row] = float((weights[np.searchsorted(tokens, found)] * saturated).sum()) / total
     return shares
+
+
+def logit_share(query: str, long_query: float) -> float:
+    """How much of its weight the logit keeps beside this query, above 0 to 1.
+
+    The network reads query and passage in one window, so that a long query leaves the passage little room,
+    and it has learnt from short ones. Beyond ``long_query`` words its weight falls with the square of the
+    length.
+
+    Args:
+        query: text; words are what stands between spaces.
+        long_query: words up to which the logit keeps all of it; 0 is no limit.
+    """
+    words = len(query.split())
+    return min(1.0, (long_query / words) ** 2) if long_query and words else 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.models.manifest import bundled
 from surefoot.models.records import Fusion
-from surefoot.rerank.fusion import lexical_shares
+from surefoot.rerank.fusion import lexical_shares, logit_share
 from surefoot.runtime import TextEncoder
 
 __all__ = ["fused_scores"]
@@ -27,7 +27,8 @@ def fused_scores(fusion: Fusion, query: str, logits: Mapping[str, float]) -> dic
         ModelError: a bundled model that the signals need is missing or damaged.
     """
     scored = list(logits)
-    totals = np.array([fusion.logit * logits[text] for text in scored], dtype=np.float64)
+    weight = fusion.logit * logit_share(query, fusion.long_query)
+    totals = np.array([weight * logits[text] for text in scored], dtype=np.float64)
     if fusion.lexical and scored:
         from surefoot.lexicon import load_lexicon
 
