@@ -292,15 +292,17 @@ def test_company_is_about_the_same_things_and_no_version_of_the_premise():
     version = Pair("Maria Lopez opened a bakery in Porto.", "It is in Porto.", "entailment", "x")
     other = Pair("Ships from Lisbon carry wine across the sea.", "Wine is carried.", "entailment", "x")
     elsewhere = Pair("Trams in Lisbon are old and yellow things.", "Trams are old.", "entailment", "y")
-    made = {pair.claim: pair for pair in crowded([about, version, other, elsewhere], seed=1)}
-    pair = made[about.claim]
-    assert sorted(pair.premise.split(". ")) != [about.premise]
-    assert about.premise in pair.premise
-    assert other.premise in pair.premise
-    assert "Porto" not in pair.premise
-    assert "Trams" not in pair.premise
-    assert pair.label == about.label
-    assert made.keys() <= {about.claim, other.claim, version.claim}
+    companies = set()
+    for seed in range(20):
+        made = {pair.claim: pair for pair in crowded([about, version, other, elsewhere], seed=seed)}
+        pair = made[about.claim]
+        assert about.premise in pair.premise
+        assert other.premise in pair.premise
+        assert "Porto" not in pair.premise
+        assert "Trams" not in pair.premise
+        assert pair.label == about.label
+        companies.add(pair.premise)
+    assert len(companies) == 2  # before and after
 
 
 def test_chatter_leaves_the_claim_in_it_and_the_label():
