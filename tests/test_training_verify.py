@@ -412,10 +412,18 @@ def test_batches_hold_every_pair_once_and_keep_to_their_size(encoder):
     assert all((one.ids == two.ids).all() for one, two in zip(found, again, strict=True))
 
 
-def test_it_learns_and_resumes_to_the_same_weights(encoder, tmp_path):
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_it_learns_and_resumes_to_the_same_weights(precision, encoder, tmp_path):
     write_pairs(tmp_path / "pairs.gz", toy_pairs(600))
     settings = Settings(
-        rate=2e-3, layer_decay=1.0, head_rate=1.0, batch_tokens=200, budget=90_000, warmup=2_000, most=64
+        rate=2e-3,
+        layer_decay=1.0,
+        head_rate=1.0,
+        batch_tokens=200,
+        budget=90_000,
+        warmup=2_000,
+        most=64,
+        precision=precision,
     )
     whole = train([tmp_path / "pairs.gz"], encoder, tmp_path / "whole", settings, device="cpu")
     pairs = toy_pairs(200, seed=9)
@@ -437,6 +445,11 @@ def test_a_run_is_not_resumed_with_other_settings(encoder, tmp_path):
     train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", Settings(budget=200, most=64), device="cpu")
     with pytest.raises(ValueError, match="other settings"):
         train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", Settings(budget=300, most=64), device="cpu")
+
+
+def test_an_unknown_precision_is_refused(encoder, tmp_path):
+    with pytest.raises(ValueError, match="float32 or bfloat16"):
+        train([], encoder, tmp_path / "run", Settings(precision="float16"), device="cpu")
 
 
 def test_word_vectors_and_frozen_layers_do_not_move(encoder, tmp_path):

@@ -95,8 +95,8 @@ class NliModel:
 
     @property
     def title(self) -> str:
-        """Name for reports; it says so where scores are those of int8 arithmetic."""
-        return self.record.name + (" (int8)" if self.pairs.arithmetic == "int8" else "")
+        """The name that reports show."""
+        return self.pairs.titled(self.record.name)
 
     def self_test(self) -> None:
         """Score pairs whose answer is beyond doubt.

@@ -252,6 +252,10 @@ class PairModel:
         self._session = exact
         return "its weights are not stored in int8" if gap == 0 else f"logits differ by {gap:.2f}"
 
+    def titled(self, name: str) -> str:
+        """The name of this model as reports show it: it says so where scores are those of int8 arithmetic."""
+        return f"{name} (int8)" if self.arithmetic == "int8" else name
+
     def room(self, claim: str) -> int:
         """Tokens that a premise may have beside ``claim``; negative where the claim alone is too long."""
         return self.max_length - self.encoder.pair_overhead - self.encoder.count([claim])[0]

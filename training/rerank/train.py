@@ -29,6 +29,7 @@ __all__ = ["Recipe", "batches", "encode_pairs", "load_model", "pad", "short_enou
 _COSINE_SCALE = 20.0
 _LEXICAL_SCALE = 0.1
 _TOGETHER = 10
+"""Pairs that go through the model at once on a CPU: more of them pad more than they save."""
 _AVERAGED = 4
 """Steps between two updates of the running average: every one of them costs a pass over all weights."""
 

@@ -39,6 +39,7 @@ class Settings:
         falling: share of the budget over which the rate falls to zero.
         smoothing: label smoothing of a class among three.
         most: longest pair, in tokens.
+        precision: of the products, ``float32`` or ``bfloat16``; weights and optimiser are float32 in both.
     """
 
     rate: float = 1e-4
@@ -53,6 +54,7 @@ class Settings:
     smoothing: float = 0.06
     most: int = 192
     dropout: float = 0.1
+    precision: str = "float32"
     seed: int = 1
 
 
@@ -138,6 +140,8 @@ def train(
     Returns:
         The last checkpoint.
     """
+    if settings.precision not in ("float32", "bfloat16"):
+        raise ValueError(f"precision must be float32 or bfloat16, not {settings.precision!r}")
     torch.set_num_threads(threads)
     torch.manual_seed(settings.seed)
     where = pick_device(device)
@@ -204,7 +208,9 @@ def train(
                 torch.from_numpy(array).to(where)
                 for array in (batch.ids, batch.segments, batch.mask, batch.labels, batch.weights)
             )
-            loss = (loss_of(network(ids, segments, mask), labels, settings.smoothing) * weights).sum() / usual
+            with torch.autocast(where.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+                logits = network(ids, segments, mask)
+            loss = (loss_of(logits, labels, settings.smoothing) * weights).sum() / usual
             loss.backward()
             torch.nn.utils.clip_grad_norm_([p for g in groups for p in g["params"]], 1.0)  # type: ignore[union-attr]
             optimiser.step()
