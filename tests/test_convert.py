@@ -26,7 +26,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUREFOOT_CACHE", str(tmp_path / "cache"))
 
 
-def session(model: bytes) -> onnxruntime.InferenceSession:
+def session(model: bytes | str) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     for key, value in SESSION_CONFIG.items():
         options.add_session_config_entry(key, value)
@@ -155,6 +155,33 @@ def test_the_stored_model_computes_no_activation_in_int8() -> None:
             assert set(node.input) <= constants
 
 
+def test_the_graph_for_int8_arithmetic_rounds_every_product_of_the_same_weights(
+    tmp_path: Path,
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    from surefoot.models.bertgraph import bert_graph
+    from surefoot.models.int8graph import int8_graph
+    from surefoot.models.int8store import store_int8
+
+    stored = store_int8(bert_graph(*wide_bert())).SerializeToString(deterministic=True)
+    (tmp_path / "model.onnx").write_bytes(stored)
+    made = int8_graph(stored)
+    assert made == int8_graph(stored)
+    assert len(made) < len(stored) / 4
+    (tmp_path / "int8.onnx").write_bytes(made)
+    kinds = [node.op_type for node in onnx.ModelProto.FromString(made).graph.node]
+    before = [node.op_type for node in onnx.ModelProto.FromString(stored).graph.node]
+    assert kinds.count("QAttention") == before.count("Attention") > 0
+    rounded = kinds.count("DynamicQuantizeMatMul") + kinds.count("QAttention")
+    assert rounded == before.count("DequantizeLinear")
+    assert "DequantizeLinear" not in kinds
+
+    exact, faster = session(stored), session(str(tmp_path / "int8.onnx"))
+    inputs = some_inputs(2, 40)
+    assert np.abs(exact.run(None, inputs)[0] - faster.run(None, inputs)[0]).max() < 0.05
+    assert int8_graph(bert_graph(*wide_bert()).SerializeToString()) is None
+
+
 def test_weights_used_in_two_ways_stay_as_they_are() -> None:
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper, numpy_helper
@@ -199,6 +226,8 @@ def test_the_same_checkpoint_gives_the_same_bytes(int8: bool, tmp_path: Path) ->
         convert_folder(TINY, tmp_path / str(i) / "m", name="tiny", task="nli", int8=int8) for i in range(2)
     ]
     assert records[0] == records[1]
+    written = {path.name for path in (tmp_path / "0" / "m").iterdir()}
+    assert {item.path for item in records[0].files} == written - {"surefoot.json"}
     for name in ("model.onnx", "tokenizer.json", "config.json", "surefoot.json"):
         assert (tmp_path / "0" / "m" / name).read_bytes() == (tmp_path / "1" / "m" / name).read_bytes()
     assert str(tmp_path).encode() not in (tmp_path / "0" / "m" / "model.onnx").read_bytes()

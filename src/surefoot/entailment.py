@@ -84,6 +84,7 @@ class NliModel:
             threads=threads,
             cache=cache,
             arithmetic=arithmetic,
+            int8=resolved.int8_path,
         )
         if self_test:
             self.self_test()

@@ -25,7 +25,7 @@ import onnxruntime as ort
 from tokenizers import Tokenizer
 
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
-from surefoot.models.int8store import INT8_CONFIG, SESSION_CONFIG
+from surefoot.models.int8store import SESSION_CONFIG
 from surefoot.processor import INT8, processor
 
 __all__ = [
@@ -66,8 +66,8 @@ _PARITY: Final = (
 )
 """Pairs whose logits must agree before int8 arithmetic is used; short and long, alike and apart."""
 
-_LARGEST_GAP: Final = 0.2
-"""Logits may differ so much: at most 0.05 in a probability. On correct hardware 0.01 to 0.07 was seen."""
+_LARGEST_GAP: Final = 0.08
+"""Logits may differ so much on average, as a share of their spread over these pairs: 0.03 with VNNI."""
 
 _log = logging.getLogger(__name__)
 
@@ -184,9 +184,10 @@ class PairModel:
         cache: shared or private score cache; a private one by default.
         arithmetic: ``"int8"`` multiplies in int8, which is faster on some processors; scores then differ a
             little from those of other machines. It is taken only where the processor has instructions for
-            it (VNNI or AMX), the weights are stored in int8, and six pairs come out as in float32; else
+            it (VNNI or AMX), there is a graph for it, and six pairs come out as in float32; else
             arithmetic stays float32, and a line in the log says why. The attribute of the same name says
             which one is used.
+        int8: the graph for that, which lies beside the model (:mod:`surefoot.models.int8graph`).
 
     Raises:
         ModelIntegrityError: a file is damaged.
@@ -204,6 +205,7 @@ class PairModel:
         threads: int | None = None,
         cache: ScoreCache | None = None,
         arithmetic: Arithmetic = "float32",
+        int8: Path | None = None,
     ) -> None:
         self.threads = available_threads() if threads is None else threads
         if self.threads < 1:
@@ -228,29 +230,34 @@ class PairModel:
         self._pool_lock = threading.Lock()
         self.arithmetic: Arithmetic = "float32"
         if arithmetic == "int8":
-            refused = self._try_int8(model)
+            refused = self._try_int8(int8)
             if refused:
                 _log.warning("%s: arithmetic stays float32: %s", model.name, refused)
 
-    def _try_int8(self, model: Path) -> str | None:
+    def _try_int8(self, graph: Path | None) -> str | None:
         """Take the session that computes in int8, or say why not."""
         if not INT8 & set(processor()[1]):
             return "this processor has neither VNNI nor AMX"
-        exact, faster = self._session, open_session(model, "int8")
+        if graph is None:
+            return "its weights are not stored in int8, or it has no graph for it"
+        exact, faster = self._session, open_session(graph)
         encodings = self.encoder.encode_pairs(_PARITY)
-        lengths = [len(encoding.ids) for encoding in encodings]
-        jobs = [([i], length, encodings) for i, length in enumerate(lengths) if length <= self.max_length]
+        short = [i for i, encoding in enumerate(encodings) if len(encoding.ids) <= self.max_length]
+        lengths = [len(encodings[i].ids) for i in short]
+        runs = equal_length_runs(lengths, self.max_length, tokens=0)
+        jobs = [([short[i] for i in run], length, encodings) for run, length in runs]
         if not jobs:
             return "it reads too few tokens to be tried"
         expected = np.concatenate([self._run(job)[1] for job in jobs])
         self._session = faster
-        gap = float(np.abs(np.concatenate([self._run(job)[1] for job in jobs]) - expected).max())
-        if 0 < gap <= _LARGEST_GAP:  # also false where a logit is not a number
+        apart = np.abs(np.concatenate([self._run(job)[1] for job in jobs]) - expected)
+        gap = float(apart.mean() / max(float(np.ptp(expected)), 1e-6))
+        if gap <= _LARGEST_GAP:  # also false where a logit is not a number
             self.arithmetic = "int8"
             self.fingerprint += "+int8"  # scores of the two must not be mixed in a cache
             return None
         self._session = exact
-        return "its weights are not stored in int8" if gap == 0 else f"logits differ by {gap:.2f}"
+        return f"logits differ by {gap:.0%} of their spread"
 
     def titled(self, name: str) -> str:
         """The name of this model as reports show it: it says so where scores are those of int8 arithmetic."""
@@ -291,7 +298,12 @@ class PairModel:
             if longest > self.max_length:
                 raise ModelError(f"a pair has {longest} tokens, and the model reads {self.max_length}")
             done = 0
-            runs = equal_length_runs([len(encoding.ids) for encoding in encodings], self.max_length)
+            runs = equal_length_runs(
+                [len(encoding.ids) for encoding in encodings],
+                self.max_length,
+                # In int8 one scale serves a whole run: a pair that shared it would depend on the other pairs.
+                tokens=_RUN_TOKENS if self.arithmetic == "float32" else 0,
+            )
             for members, output in self._map([(run, length, encodings) for run, length in runs]):
                 for member, row in zip(members, output, strict=True):
                     known[names[member]] = row
@@ -346,7 +358,7 @@ def check_arithmetic(arithmetic: str) -> None:
         raise ConfigurationError(f"arithmetic must be 'float32' or 'int8', not {arithmetic!r}")
 
 
-def open_session(path: Path, arithmetic: Arithmetic = "float32") -> ort.InferenceSession:
+def open_session(path: Path) -> ort.InferenceSession:
     """A session whose runs are computed by one thread each, and which keeps no memory between runs.
 
     Raises:
@@ -358,7 +370,7 @@ def open_session(path: Path, arithmetic: Arithmetic = "float32") -> ort.Inferenc
     options.enable_cpu_mem_arena = False  # the arena keeps gigabytes in long-lived services
     options.enable_mem_pattern = False  # a pattern is kept for every shape ever seen
     options.log_severity_level = 3
-    for key, value in (SESSION_CONFIG if arithmetic == "float32" else INT8_CONFIG).items():
+    for key, value in SESSION_CONFIG.items():
         options.add_session_config_entry(key, value)
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
@@ -368,15 +380,17 @@ def open_session(path: Path, arithmetic: Arithmetic = "float32") -> ort.Inferenc
         raise ModelIntegrityError(f"ONNX Runtime cannot load {path.name}: {error}") from error
 
 
-def equal_length_runs(lengths: Sequence[int], max_length: int) -> list[tuple[list[int], int]]:
-    """Group pairs of equal padded length, longest first, at most ``_RUN_TOKENS`` tokens a run."""
+def equal_length_runs(
+    lengths: Sequence[int], max_length: int, *, tokens: int = _RUN_TOKENS
+) -> list[tuple[list[int], int]]:
+    """Group pairs of equal padded length, longest first, at most ``tokens`` tokens a run, or one pair."""
     buckets: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):
         padded = min(-(-length // _LENGTH_STEP) * _LENGTH_STEP, max_length)
         buckets.setdefault(padded, []).append(index)
     runs: list[tuple[list[int], int]] = []
     for length in sorted(buckets, reverse=True):  # longest first: the last run to end is then a short one
-        size = max(1, _RUN_TOKENS // max(length, 1))
+        size = max(1, tokens // max(length, 1))
         members = buckets[length]
         runs.extend((members[at : at + size], length) for at in range(0, len(members), size))
     return runs

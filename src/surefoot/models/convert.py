@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from surefoot.errors import ModelError, ModelIntegrityError, missing_extra
 from surefoot.models.bertgraph import bert_graph, can_build
+from surefoot.models.int8graph import INT8_FILE, int8_graph
 from surefoot.models.int8store import store_int8
 from surefoot.models.records import FileRecord, ModelRecord, describe
 from surefoot.models.safefiles import hash_file, inside, read_json
@@ -54,7 +55,8 @@ def convert_folder(
             complete or not at all; when it exists already, it is left as it is.
         name: name for the record.
         task: ``"nli"``, ``"relevance"`` or ``"embed"``.
-        int8: store the weights in int8, see :func:`surefoot.models.int8store.store_int8`.
+        int8: store the weights in int8, see :func:`surefoot.models.int8store.store_int8`; a classifier also
+            gets ``int8.onnx``, for arithmetic in int8 on request.
 
     Returns:
         The record, as written to ``surefoot.json``.
@@ -70,6 +72,7 @@ def convert_folder(
         work = Path(made) / "model"
         work.mkdir()
         config = read_json(source / "config.json")
+        names = ["model.onnx", "tokenizer.json", "config.json"]
         ready = next((p for p in (inside(source, n) for n in ("model.onnx", "onnx/model.onnx")) if p), None)
         if ready is not None and not int8:
             shutil.copyfile(ready, work / "model.onnx")
@@ -79,7 +82,12 @@ def convert_folder(
             parameters = _count_parameters(model)
             if int8:
                 model = store_int8(model)
-            (work / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))
+            data = model.SerializeToString(deterministic=True)
+            (work / "model.onnx").write_bytes(data)
+            graph = int8_graph(data) if int8 and task != "embed" else None
+            if graph is not None:
+                (work / INT8_FILE).write_bytes(graph)
+                names.append(INT8_FILE)
         (work / "tokenizer.json").write_text(tokenizer_json(source), encoding="utf-8", newline="\n")
         (work / "config.json").write_text(
             json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8"
@@ -91,8 +99,7 @@ def convert_folder(
             task=task,
             tokenizer_config=read_json(tokenizer_config) if tokenizer_config else None,
             files=tuple(
-                FileRecord(item, hash_file(work / item), (work / item).stat().st_size)
-                for item in ("model.onnx", "tokenizer.json", "config.json")
+                FileRecord(item, hash_file(work / item), (work / item).stat().st_size) for item in names
             ),
             parameters=parameters,
         )

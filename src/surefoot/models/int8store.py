@@ -10,8 +10,8 @@ of an AMD EPYC, pairs of 128 tokens; see ``training/README.md`` for the table):
 * matrix weights go through ``DequantizeLinear``. With ``session.disable_quant_qdq`` = "1" ONNX Runtime folds
   it into a float32 weight when the session is built, and the fused graph runs as if it had been stored in
   float32, bit for bit. Without that switch it makes ``MatMulNBits`` of the products, which took 1.7 times as
-  long and moved logits by up to 0.018: never load these files without it,
-  unless int8 arithmetic is asked for.
+  long and moved logits by up to 0.018: never load these files without it.
+  (Arithmetic in int8, on request, has a graph of its own: :mod:`surefoot.models.int8graph`.)
 * embedding tables stay int8 in memory: rows are gathered first and scaled then. Folding the table would
   cost more memory than all other weights together, for numbers that are equal bit for bit.
 """
@@ -25,14 +25,10 @@ import numpy.typing as npt
 
 from surefoot.errors import missing_extra
 
-__all__ = ["INT8_CONFIG", "SESSION_CONFIG", "quantize", "store_int8"]
+__all__ = ["SESSION_CONFIG", "quantize", "store_int8"]
 
 SESSION_CONFIG: Final = {"session.disable_quant_qdq": "1"}
 """Session configuration entries that a model stored by :func:`store_int8` must be loaded with."""
-
-INT8_CONFIG: Final = {"session.disable_quant_qdq": "0", "session.qdq_matmulnbits_accuracy_level": "4"}
-"""The same for arithmetic in int8: products become ``MatMulNBits``, whose activations are int8 by blocks of a
-row, so that a score still does not depend on its batch."""
 
 _SMALLEST = 16_384
 """Weights with fewer elements stay float32: nothing to save, and the last layer is the most sensitive."""

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from surefoot.errors import ConfigurationError, ModelIntegrityError, ModelNotFoundError
 from surefoot.models import hub
+from surefoot.models.int8graph import INT8_FILE
 from surefoot.models.records import TOKENIZER_FILES, Calibration, FileRecord, ModelRecord, describe
 from surefoot.models.safefiles import cache_dir, hash_file, inside, read_json
 
@@ -40,6 +41,7 @@ RECORD_FILE: Final = "surefoot.json"
 _ONNX_FILES = ("model.onnx", "onnx/model.onnx")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
 _DEFAULT_MODEL_FILE = {"static": "table.npy"}
+_NOT_IN_FINGERPRINT = ("config.json", INT8_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class ResolvedModel:
         tokenizer_path: a ``tokenizers`` JSON file.
         source: where it was found; a model converted from safetensors counts as what it was made from.
         fingerprint: sha256 over the contents of the model and tokenizer files, as 64 hex digits. Two
-            models with the same fingerprint give the same scores.
+            models with the same fingerprint give the same scores in float32.
         config: the Hugging Face ``config.json``, or ``{}``.
     """
 
@@ -62,6 +64,12 @@ class ResolvedModel:
     source: Literal["bundle", "folder", "hub"]
     fingerprint: str
     config: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def int8_path(self) -> Path | None:
+        """The graph for int8 arithmetic, where the record lists one."""
+        listed = any(item.path == INT8_FILE for item in self.record.files)
+        return self.model_path.with_name(INT8_FILE) if listed else None
 
     def file(self, name: str) -> Path:
         """Path of another file of the record, e.g. ``"idf.npy"``.
@@ -200,7 +208,9 @@ def _from_record(
         model_path=paths[model_file],
         tokenizer_path=paths["tokenizer.json"],
         source=source,
-        fingerprint=_fingerprint([item.sha256 for item in record.files if item.path != "config.json"]),
+        fingerprint=_fingerprint(
+            [item.sha256 for item in record.files if item.path not in _NOT_IN_FINGERPRINT]
+        ),
         config=read_json(paths["config.json"]) if "config.json" in paths else {},
     )
 

@@ -67,6 +67,7 @@ class RelevanceModel:
             threads=threads,
             cache=cache,
             arithmetic=arithmetic,
+            int8=resolved.int8_path,
         )
         if self_test:
             self.self_test()
