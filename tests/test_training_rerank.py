@@ -220,7 +220,10 @@ def test_ndcg_by_hand(training: SimpleNamespace) -> None:
     assert 0.35 < low < 0.5 < high < 0.65
 
 
-def test_run_learns_resumes_and_repeats(training: SimpleNamespace, base: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_run_learns_resumes_and_repeats(
+    precision: str, training: SimpleNamespace, base: Path, tmp_path: Path
+) -> None:
     from safetensors.numpy import load_file
 
     groups = [group(training.pool, number) for number in range(40)]
@@ -234,6 +237,7 @@ def test_run_learns_resumes_and_repeats(training: SimpleNamespace, base: Path, t
         distil=0.0,
         average=0.9,
         warmup=5,
+        precision=precision,
     )
     lines: list[str] = []
     training.train.train(groups, base, tmp_path / "whole", recipe, device="cpu", say=lines.append)
@@ -253,6 +257,8 @@ def test_run_learns_resumes_and_repeats(training: SimpleNamespace, base: Path, t
     for name, value in whole.items():
         np.testing.assert_array_equal(value, two[name])
 
+    with pytest.raises(ValueError, match="float32 or bfloat16"):
+        training.train.Recipe(precision="float16")
     other = training.train.Recipe(steps=61, groups=4, negatives=3, length=40)
     with pytest.raises(ValueError, match="another recipe"):
         training.train.train(groups, base, tmp_path / "two", other, device="cpu", say=lines.append)

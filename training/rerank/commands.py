@@ -96,6 +96,7 @@ RECIPE = (
     ("frozen", int, 0, "encoder layers left as they are"),
     ("average", float, 0.99, "decay of the running average"),
     ("warmup", int, 40, "steps until the highest rate"),
+    ("precision", str, "float32", "of the products: float32 or bfloat16"),
 )
 
 

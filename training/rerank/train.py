@@ -50,6 +50,7 @@ class Recipe:
         frozen: number of encoder layers left as they are; the embeddings always are.
         average: decay of the running average of the weights.
         warmup: steps until the highest rate.
+        precision: of the products, ``float32`` or ``bfloat16``; weights and optimiser are float32 in both.
         seed: of order, negatives and the new head.
     """
 
@@ -64,7 +65,12 @@ class Recipe:
     frozen: int = 0
     average: float = 0.99
     warmup: int = 40
+    precision: str = "float32"
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("float32", "bfloat16"):
+            raise ValueError(f"precision must be float32 or bfloat16, not {self.precision!r}")
 
 
 def load_model(folder: Path) -> Any:
@@ -73,6 +79,8 @@ def load_model(folder: Path) -> Any:
     model = AutoModelForSequenceClassification.from_pretrained(
         folder,
         num_labels=1,
+        # PyTorch's fused attention is slow on a CPU for pairs as short as these, above all backwards.
+        attn_implementation="sdpa" if torch.cuda.is_available() else "eager",
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         classifier_dropout=0.0,
@@ -266,7 +274,9 @@ def train(
         factor = min(1.0, (step + 1) / recipe.warmup) * (1 - 0.9 * step / recipe.steps)
         for part in optimizer.param_groups:
             part["lr"] = part["highest"] * factor
-        loss = _loss(_logits(model, encodings, target), chosen, rows, recipe)
+        with torch.autocast(target.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            logits = _logits(model, encodings, target)
+        loss = _loss(logits.float(), chosen, rows, recipe)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(live.values(), 1.0)
         optimizer.step()
