@@ -49,6 +49,7 @@ from benchmarks.figures import (  # noqa: E402
     summed_up,
 )
 from benchmarks.hardware import describe  # noqa: E402
+from benchmarks.markdown import answers_table, cell, means_table, sets_table  # noqa: E402
 from benchmarks.resampling import draw, interval, mean_of, weighted_auroc  # noqa: E402
 from benchmarks.systems import build, outcome_of  # noqa: E402
 
@@ -580,3 +581,21 @@ def test_every_ablation_can_be_built() -> None:
         assert found.supported
     with pytest.raises(ValueError, match="no system"):
         build("ablation_nothing", model=None, checkpoint=None, threads=1)
+
+
+def test_the_published_tables_are_those_of_the_published_figures():
+    figures = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    card = (ROOT / "docs" / "models" / "verify.md").read_text("utf-8")
+    rows = means_table(figures).splitlines()[2:]
+    assert len(rows) == 5
+    for row in (*rows, *sets_table(figures).splitlines()[2:]):
+        assert row in page, row
+        assert row in card, row
+    for row in answers_table(figures, "ragtruth").splitlines()[2:]:
+        assert row in page, row
+
+
+def test_a_cell_is_a_percentage_with_its_interval():
+    figures = {"a": 0.5, "a.ci": [0.4, 0.61], "b": 1.0, "b.ci": [1.0, 1.0], "c": None}
+    assert [cell(figures, key) for key in "abcd"] == ["50.0 [40.0, 61.0]", "100.0", "-", "-"]

@@ -480,6 +480,22 @@ def test_a_checkpoint_is_what_transformers_reads(encoder, tmp_path):
     assert theirs.config.id2label[0] == "entailment"
 
 
+def test_an_average_weighs_the_checkpoints_by_their_shares(encoder, tmp_path):
+    parts = []
+    for seed in (1, 2):
+        network = Network.load(encoder, seed=seed)
+        network.save(tmp_path / str(seed), tokenizer_from=encoder)
+        parts.append(Network.load(tmp_path / str(seed)).state_dict()["classifier.weight"])
+    assert (parts[0] != parts[1]).any()
+    arguments = ["average", "--models", str(tmp_path / "1"), str(tmp_path / "2")]
+    assert command_line.main([*arguments, "--shares", "0.25", "0.75", "--out", str(tmp_path / "mean")]) == 0
+    mean = Network.load(tmp_path / "mean").state_dict()["classifier.weight"]
+    assert torch.allclose(mean, 0.25 * parts[0] + 0.75 * parts[1])
+    with pytest.raises(ValueError, match="share"):
+        command_line.main([*arguments, "--shares", "0.5", "0.6", "--out", str(tmp_path / "other")])
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_claim_that_gives_itself_away_is_noticed():
     rng = random.Random(0)
     words = [" ".join(rng.choices(WORDS, k=6)) for _ in range(400)]
@@ -703,7 +719,7 @@ def test_a_measured_sample_reads_answers_and_claims(tmp_path):
 
 
 def test_every_command_has_help(capsys):
-    for name in ("data", "train", "calibrate", "evaluate", "export"):
+    for name in ("data", "train", "average", "calibrate", "evaluate", "export"):
         with pytest.raises(SystemExit) as stopped:
             command_line.main([name, "--help"])
         assert stopped.value.code == 0

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
+from training.soup import mean_weights
 
 __all__ = ["average"]
 
@@ -19,10 +19,7 @@ def average(folders: Sequence[Path], out: Path) -> None:
     Raises:
         ValueError: the checkpoints do not have the same weights.
     """
-    parts = [load_file(folder / "model.safetensors") for folder in folders]
-    if not parts or any(part.keys() != parts[0].keys() for part in parts):
-        raise ValueError("the checkpoints do not have the same weights")
-    mean = {name: torch.stack([part[name].float() for part in parts]).mean(0) for name in parts[0]}
+    mean = mean_weights(folders)
     out.mkdir(parents=True, exist_ok=True)
     for path in folders[0].iterdir():
         if path.is_file() and path.name not in ("model.safetensors", "state.pt", "run.json"):

@@ -2,6 +2,7 @@
 
     python -m training.verify data --train DIR --dev DIR --out WORK
     python -m training.verify train --data WORK/human.jsonl.gz --init ENCODER --out WORK/trunk
+    python -m training.verify average --models WORK/trunk/checkpoint WORK/branch/checkpoint --out WORK/mean
     python -m training.verify calibrate --checkpoint WORK/trunk/checkpoint --held WORK/held.jsonl.gz \
         --out decision.json
     python -m training.verify evaluate --checkpoint WORK/trunk/checkpoint --items WORK/measured.jsonl.gz \
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -43,6 +45,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _data_parser(commands.add_parser("data", help="make pairs, held-out claims, and the measured sample"))
     _train_parser(commands.add_parser("train", help="train, or go on with a run"))
+    average = commands.add_parser("average", help="mean of the weights of checkpoints")
+    average.set_defaults(run=_average)
+    average.add_argument("--models", type=Path, nargs="+", required=True, help="folders of checkpoints")
+    average.add_argument("--shares", type=float, nargs="+", help="of each; equal ones by default")
+    average.add_argument("--out", type=Path, required=True, help="folder to write; must not exist")
     for name, run, text in (
         ("calibrate", _calibrate, "fit the decision on held-out training data"),
         ("evaluate", _evaluate, "figures of a checkpoint, by set"),
@@ -153,6 +160,18 @@ def _train(options: argparse.Namespace) -> None:
             save_every=options.save_every,
         )
     )
+
+
+def _average(options: argparse.Namespace) -> None:
+    from safetensors.torch import save_file
+    from training.soup import mean_weights
+
+    made = mean_weights(options.models, options.shares)
+    options.out.mkdir(parents=True)
+    for path in options.models[0].glob("*.json"):
+        shutil.copyfile(path, options.out / path.name)
+    save_file(made, options.out / "model.safetensors", metadata={"format": "pt"})
+    print(options.out)
 
 
 def _scored(
