@@ -22,12 +22,12 @@ SYSTEMS = {
 }
 
 
-def cell(figures: Mapping[str, Any], key: str, *, interval: bool = True) -> str:
+def cell(figures: Mapping[str, Any], key: str) -> str:
     """A figure in percent, with its 95% interval where it has one that is not a point."""
     value = figures.get(key)
     if value is None:
         return "-"
-    ends = figures.get(f"{key}.ci") if interval else None
+    ends = figures.get(f"{key}.ci")
     text = f"{100 * value:.1f}"
     if not ends or ends[0] is None or ends[0] == ends[1]:
         return text
