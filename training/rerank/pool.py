@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,13 @@ __all__ = ["SOURCES", "Example", "Group", "build", "read_groups"]
 HELD_OUT = 0.08
 _LIST = 32
 _TOO_CLOSE = 0.98
+_BETWEEN = re.compile(
+    r"[^\w\s-]+|\b(?:a|an|and|are|as|at|between|by|during|for|from|in|into|is|its|of|on|or|the|their|to|through|"
+    r"using|via|with|within|without)\b",
+    re.I,
+)
+_RARE = 0.02
+"""Share of abstracts that may hold the rarest word of a query of key words."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9(\"'])")
 
 
@@ -147,7 +155,7 @@ def _titles(folder: Path) -> Iterator[Example]:
     """A title is a topical query for its abstract."""
     for row in read_rows(folder / "retrieval/scifact.corpus.jsonl.gz"):
         parts = _sentences(row["text"])
-        if len(parts) >= 4 and stable_share(row["pid"]) < 0.35:
+        if len(parts) >= 4:
             at = int(stable_share(row["pid"] + "at") * (len(parts) - 2))
             yield Example(row["title"].rstrip(". "), " ".join(parts[at : at + 3]), row["pid"])
 
@@ -162,6 +170,36 @@ def _cloze(folder: Path) -> Iterator[Example]:
             yield Example(parts[at], f"{row['title']} {' '.join(rest[:4])}", row["pid"])
 
 
+def _keywords(folder: Path) -> Iterator[Example]:
+    """One to four content words in a row from a title, as people type them into a search box.
+
+    Another abstract with the same words is no negative: it may be just as relevant.
+    """
+    rows = list(read_rows(folder / "retrieval/scifact.corpus.jsonl.gz"))
+    held_by = Counter(word for row in rows for word in set(f"{row['title']} {row['text']}".lower().split()))
+    for row in rows:
+        parts = _sentences(row["text"])
+        runs = [run.split() for run in _BETWEEN.split(row["title"].rstrip(". ")) if len(run) > 4]
+        if len(parts) >= 4 and runs:
+            run = runs[int(stable_share(row["pid"] + "run") * len(runs))]
+            words = run[-1 - int(stable_share(row["pid"] + "words") * 4) :]
+            # "Update" or "women" alone asks for nothing.
+            if min(held_by[word.lower()] for word in words) <= _RARE * len(rows):
+                query = " ".join(words)
+                yield Example(query.lower(), f"{row['title']} {' '.join(parts[:3])}", row["pid"], query)
+
+
+def _situations(folder: Path) -> Iterator[Example]:
+    """Half of an abstract is a query of many words, for the other half."""
+    for row in read_rows(folder / "retrieval/scifact.corpus.jsonl.gz"):
+        parts = _sentences(row["text"])
+        if len(parts) >= 6:
+            at = len(parts) // 2
+            halves = (parts[:at][:3], parts[at:][:3])
+            own = int(stable_share(row["pid"] + "half") < 0.5)
+            yield Example(" ".join(halves[own]), " ".join(halves[1 - own]), row["pid"])
+
+
 def _fever(folder: Path) -> Iterator[Example]:
     """A claim is a query for the sentences that support it."""
     for row in read_rows(folder / "grounding/fever_nli.jsonl.gz"):
@@ -170,15 +208,17 @@ def _fever(folder: Path) -> Iterator[Example]:
 
 
 SOURCES = {
-    "squad": (_squad, 2200),
-    "squad_sentences": (_squad_sentences, 2500),
-    "qnli": (_qnli, 1300),
-    "hotpot": (_hotpot, 2500),
-    "covidqa": (_covid, 900),
-    "scifact": (_scifact, 450),
-    "titles": (_titles, 1500),
-    "cloze": (_cloze, 700),
-    "fever": (_fever, 2000),
+    "squad": (_squad, 4000),
+    "squad_sentences": (_squad_sentences, 4000),
+    "qnli": (_qnli, 2000),
+    "hotpot": (_hotpot, 5000),
+    "covidqa": (_covid, 1500),
+    "scifact": (_scifact, 800),
+    "titles": (_titles, 4000),
+    "cloze": (_cloze, 1000),
+    "keywords": (_keywords, 3000),
+    "situations": (_situations, 1500),
+    "fever": (_fever, 4000),
 }
 """Source to its reader and how many queries are taken from it."""
 
