@@ -22,6 +22,7 @@ from training.verify import __main__ as command_line  # noqa: E402
 from training.verify.augment import chatty, crowded, doubled  # noqa: E402
 from training.verify.calibrate import calibrated  # noqa: E402
 from training.verify.data import (  # noqa: E402
+    edited_pairs,
     forbidden,
     held_items,
     human_pairs,
@@ -47,7 +48,7 @@ from training.verify.pairs import LABELS, Pair, batches, encode, read_pairs, wri
 from training.verify.questions import question_claims, stated  # noqa: E402
 from training.verify.score import score_pairs  # noqa: E402
 from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
-from training.verify.shapes import cases, pairs_of  # noqa: E402
+from training.verify.shapes import cases, neighbours, pairs_of  # noqa: E402
 from training.verify.sources import EXCLUDED, SOURCES, Row, is_held_out, normalised, read_set  # noqa: E402
 
 from surefoot.models.records import Calibration  # noqa: E402
@@ -208,6 +209,46 @@ def test_an_edit_replaces_whole_words_only():
     assert Edit("number", "50", "60").apply("50 of 1500, 50.") == "60 of 1500, 60."
 
 
+@pytest.mark.parametrize(
+    ("claim", "exchanged"),
+    [
+        ("Anna Berg beat Petra Lund", {"Petra Lund beat Anna Berg"}),
+        (
+            "Anna Berg beat Petra Lund in Oslo",
+            {"Petra Lund beat Anna Berg in Oslo", "Anna Berg beat Oslo in Petra Lund"},
+        ),
+        ("Anna Berg met Petra Lund", set()),
+        ("Anna Berg and Petra Lund", set()),
+        ("Anna Berg won, and Petra Lund lost", set()),
+        ("Anna Berg beat Petra Lund and Oslo won", {"Petra Lund beat Anna Berg and Oslo won"}),
+    ],
+)
+def test_exchanged_roles_leave_what_holds_either_way(claim, exchanged):
+    source = "In Oslo, Anna Berg beat Petra Lund."
+    made = set()
+    for seed in range(40):
+        edit = find_edit(claim, source, random.Random(seed))
+        if edit is not None and edit.kind == "roles":
+            made.add(edit.apply(claim))
+    assert made == exchanged
+
+
+def test_edited_pairs_are_of_true_claims_and_of_both_labels():
+    premise = "In Oslo, Anna Berg beat Petra Lund in the final of 1998."
+    true = Pair(premise, "Anna Berg beat Petra Lund.", "entailment", "te_new_protocols")
+    numbers = Pair(premise, "The final was in 1998.", "entailment", "mnli")
+    false = Pair(premise, "Anna Berg lost in 1997.", "contradiction", "mnli")
+    found = [pair for seed in range(30) for pair in edited_pairs([true, numbers, false], seed=seed)]
+    assert {pair.label for pair in found} == {"entailment", "contradiction"}
+    assert "Petra Lund beat Anna Berg." in {pair.claim for pair in found}
+    for pair in found:
+        assert pair.kind.split(",")[0] in {"roles", "name", "number", "opposite"}
+        assert "lost in 1997" not in pair.claim
+        if pair.label == "entailment":
+            assert pair.premise != premise, "the premise was edited with its claim"
+    assert not edited_pairs([Pair(premise, true.claim, "entailment", "cad_nli")], seed=1)
+
+
 def test_a_swapped_name_comes_from_the_document():
     edit = find_edit("Maria Lopez opened the bakery", STORY, random.Random(1))
     assert edit is not None
@@ -227,6 +268,35 @@ def test_odd_names_are_no_sign_of_falsehood():
             if case.kind == "left out":
                 assert "Maria" not in case.document
     assert labels == {"entailment", "contradiction"}
+
+
+def test_a_neighbouring_sentence_is_claimed_with_and_without_itself():
+    parts = [
+        "The mill by the river ground rye until 1931.",
+        "Its wheel was made of oak from the Black Forest.",
+    ]
+    parts += [
+        "A museum has used the upper floor for thirty years.",
+        "Visitors pay four euros, but on weekdays only, for a tour.",
+    ]
+    rows = [Row("defacto", "", " ".join(parts), "There is a museum in the mill.", "supported")] * 2
+    found = list(neighbours(rows, seed=1))
+    assert [(case.kind, case.label) for case in found] == [
+        ("neighbour", "not_entailment"),
+        ("own sentence", "entailment"),
+    ], "once for a document, however many claims it has"
+    without, whole = found
+    assert whole.document == rows[0].premise
+    assert without.claim == whole.claim
+    assert whole.claim in parts
+    assert whole.claim not in without.document
+    assert all(part in without.document for part in parts if part != whole.claim)
+    assert not list(neighbours([Row("defacto", "", STORY[:60], "It is short.", "supported")], seed=1))
+
+
+def test_a_sentence_that_the_document_says_twice_is_no_neighbour():
+    text = " ".join(["The mill by the river ground rye until the year 1931."] * 6)
+    assert not list(neighbours([Row("defacto", "", text, "A mill.", "supported")], seed=1))
 
 
 def test_pairs_have_the_shape_of_inference():

@@ -2,6 +2,8 @@
 
 ``human.jsonl.gz``
     pairs as they are, short ones.
+``edited.jsonl.gz``
+    hard negatives from these: a detail exchanged in the claim, or in claim and premise alike.
 ``product.jsonl.gz``
     pairs in the shapes of the package, with hard negatives.
 ``mixed.jsonl.gz``
@@ -33,7 +35,7 @@ from training.verify.measured import Item, answer_items, discover_sets, groundin
 from training.verify.pairs import Pair, write_pairs
 from training.verify.questions import question_claims
 from training.verify.selection import Reader
-from training.verify.shapes import Case, cases, pairs_of, sentences_of
+from training.verify.shapes import Case, cases, neighbours, pairs_of, sentences_of
 from training.verify.sources import SOURCES, Row, group_of, is_held_out, normalised, read_set
 
 from surefoot.segment import plain_text
@@ -43,6 +45,7 @@ __all__ = [
     "HUMAN",
     "PRODUCT",
     "build",
+    "edited_pairs",
     "forbidden",
     "held_items",
     "human_pairs",
@@ -87,6 +90,9 @@ CROWDED: Final = {
     "fever_symmetric": 400,
 }
 """Most pairs of each set of short premises that are shown among other sentences."""
+
+EDITED: Final = ("te_new_protocols", "fever_nli", "mnli", "scitail_dev", "scifact_rte", "fever_symmetric")
+"""Sets of short premises whose claims name things."""
 
 SHORT_SHARE: Final = 0.28
 CHATTY_SHARE: Final = 0.12
@@ -174,6 +180,25 @@ def human_pairs(folder: Path, banned: Collection[str], *, seed: int, scale: floa
     return found
 
 
+def edited_pairs(human: Sequence[Pair], *, seed: int) -> list[Pair]:
+    """What one edit makes of the short pairs that are true, shuffled.
+
+    No claim is negated: among short premises people have written enough of those.
+    """
+    true = [
+        Row(pair.source, "", pair.premise, pair.claim, "supported")
+        for pair in human
+        if pair.label == "entailment" and pair.source in EDITED
+    ]
+    found = [
+        Pair(case.document, case.claim, case.label, case.source, case.kind)
+        for case in cases(true, seed=seed)
+        if case.kind not in ("given", "left out", "negation")
+    ]
+    random.Random(f"{seed}:edited").shuffle(found)
+    return found
+
+
 def _documents(folder: Path, name: str) -> Iterator[Row]:
     """Rows with claims of one sentence. Of machine-made sets only what people wrote: the right summaries."""
     if name == "halueval_qa":
@@ -239,11 +264,14 @@ def mixed_pairs(
 
 
 def _product_part(rows: Sequence[Row], *, seed: int) -> list[Pair]:
-    """The pairs of some rows, and what two more draws make of the supported ones; none of them twice."""
+    """The pairs of some rows, what two more draws make of the supported ones, and sentences of the documents
+    themselves; none of them twice.
+    """
     found = list(pairs_of(cases(rows, seed=seed), seed=seed))
     for draw in (1, 2):
         again = [case for case in cases(rows, seed=seed + draw) if case.kind != "given"]
         found += pairs_of(again, seed=seed)
+    found += pairs_of(neighbours(rows, seed=seed), seed=seed)
     return list({(pair.premise, pair.claim): pair for pair in found}.values())
 
 
@@ -309,6 +337,7 @@ def build(
     (out / "claim_only.json").write_text(json.dumps(leaks, indent=2) + "\n", "utf-8")
     counts = {
         "human": write_pairs(out / "human.jsonl.gz", human),
+        "edited": write_pairs(out / "edited.jsonl.gz", edited_pairs(human, seed=seed)),
         "product": write_pairs(out / "product.jsonl.gz", product),
         "mixed": write_pairs(out / "mixed.jsonl.gz", mixed_pairs(human, product, seed=seed, scale=scale)),
         "held": write_items(out / "held.jsonl.gz", held_items(train, banned, seed=seed, scale=scale)),

@@ -1,8 +1,8 @@
-"""Small edits that make a true claim false: names, numbers, units, dates, negation.
+"""Small edits that make a true claim false: names, numbers, units, dates, roles, negation.
 
-Each edit can be made to the claim alone, which breaks it, or to claim and sources alike, which leaves it
-true. Both kinds are made in equal numbers, so that neither an odd name nor a negation in the claim says
-anything by itself.
+Most edits can be made to the claim alone, which breaks it, or to claim and sources alike, which leaves it
+true. Both are made in equal numbers, so that an odd name in the claim says nothing by itself. Negation and
+exchanged roles fit the claim only.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from surefoot.facts import extract_facts
 
-__all__ = ["EDITS", "Edit", "find_edit"]
+__all__ = ["EDITS", "OF_CLAIMS", "Edit", "find_edit"]
 
 _MONTHS: Final = (
     "January February March April May June July August September October November December".split()
@@ -42,6 +43,16 @@ _AUXILIARY: Final = re.compile(
     r"\b(is|are|was|were|has|have|had|will|would|can|could|should|does|did)\b(?! not\b)"
 )
 _NOT: Final = re.compile(r"\b(is|are|was|were|has|have|had|will|would|can|could|should|does|did) not\b")
+
+
+_EITHER_WAY: Final = frozenset(
+    "a against also an and are as between called equals is known like married met named near nor of or "
+    "resembles the through to together versus vs was were with".split()
+)
+"""Words that may stand between two names which can be exchanged without changing what is said."""
+
+OF_CLAIMS: Final = frozenset({"negation", "roles"})
+"""Kinds of edits that cannot be made to the sources as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,20 @@ def _opposites(claim: str, source: str, rng: random.Random) -> Edit | None:
     return Edit("opposite", one, two)
 
 
+def _roles(claim: str, source: str, rng: random.Random) -> Edit | None:
+    """Two names of the claim exchanged: who did what to whom."""
+    names = [fact.text for fact in extract_facts(claim) if fact.kind == "name" and fact.text in source]
+    found = []
+    for one, two in pairwise(names):
+        match = re.search(rf"(?<!\w){re.escape(one)}( [^,;:.()]+ ){re.escape(two)}(?!\w)", claim)
+        if not match or one.lower() == two.lower():
+            continue
+        words = set(match.group(1).lower().split())
+        if len(words) < 8 and words - _EITHER_WAY and "and" not in words:
+            found.append(Edit("roles", match.group(), f"{two}{match.group(1)}{one}"))
+    return rng.choice(found) if found else None
+
+
 def _negation(claim: str, source: str, rng: random.Random) -> Edit | None:
     del source
     there = [match.group() for match in _NOT.finditer(claim)]
@@ -154,6 +179,7 @@ EDITS: Final[Sequence[Callable[[str, str, random.Random], Edit | None]]] = (
     _numbers,
     _units,
     _opposites,
+    _roles,
     _negation,
 )
 
@@ -163,7 +189,7 @@ def find_edit(claim: str, source: str, rng: random.Random) -> Edit | None:
 
     Args:
         claim: a true statement.
-        source: what it is true by; what is replaced occurs in it, except a negation.
+        source: what it is true by; what is replaced occurs in it, except of :data:`OF_CLAIMS`.
         rng: decides.
     """
     kinds = list(EDITS)

@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from training.verify.edits import find_edit
+from training.verify.edits import OF_CLAIMS, find_edit
 from training.verify.pairs import Pair
 from training.verify.selection import Reader
 from training.verify.sources import Row
 
 from surefoot.segment import sentence_spans
 
-__all__ = ["Case", "cases", "pairs_of", "sentences_of"]
+__all__ = ["Case", "cases", "neighbours", "pairs_of", "sentences_of"]
 
 _LEAD: Final = 0.2
 """How much more of the claim the left-out sentence must cover than every sentence that stays."""
 
 _ENOUGH: Final = 0.5
+
+_WORDS_OF_A_CLAIM: Final = (8, 35)
+"""A sentence of a document that stands for a claim has at least and at most so many words."""
 
 _NEGATED: Final = 0.3
 """Share of the claims that can only be negated which are."""
@@ -65,15 +68,33 @@ def cases(rows: Iterable[Row], *, seed: int, edited: float = 1.0) -> Iterator[Ca
         edit = find_edit(row.claim, row.premise, rng)
         if edit is not None and edit.kind == "negation" and rng.random() >= _NEGATED:
             edit = None  # nearly every claim can be negated, and no document with it: "not" must not tell
-        if edit is None or (edit.kind != "negation" and rng.random() < 0.3):
+        if edit is None or (edit.kind not in OF_CLAIMS and rng.random() < 0.3):
             yield from _left_out(row)
-        elif edit.kind == "negation" or rng.random() < 0.5:
+        elif edit.kind in OF_CLAIMS or rng.random() < 0.5:
             # A document can only be negated where it has the claim's words.
             yield Case(row.premise, edit.apply(row.claim), "contradiction", row.source, edit.kind)
         else:
             document = edit.apply(row.premise)
             yield Case(document, edit.apply(row.claim), "entailment", row.source, f"{edit.kind}, both")
             yield Case(document, row.claim, "contradiction", row.source, f"{edit.kind}, source")
+
+
+def neighbours(rows: Iterable[Row], *, seed: int) -> Iterator[Case]:
+    """A sentence of each document as the claim: of the document that has it, and of what is left without it.
+
+    What stands beside the evidence is on the same topic and in the same words, yet says something else. The
+    same sentence is claimed both ways, so that the claim alone tells nothing.
+    """
+    least, most = _WORDS_OF_A_CLAIM
+    for document, source in {row.premise: row.source for row in rows}.items():
+        rng = random.Random(f"{seed}:neighbour:{document[:200]}")
+        fitting = [part for part in sentences_of(document) if least <= len(part.split()) <= most]
+        if len(fitting) < 4:
+            continue
+        claim = rng.choice(fitting)
+        for case in _left_out(Row(source, "", document, claim, "supported")):
+            yield replace(case, kind="neighbour")
+            yield Case(document, claim, "entailment", source, "own sentence")
 
 
 def pairs_of(found: Iterable[Case], *, seed: int) -> Iterator[Pair]:
