@@ -52,9 +52,8 @@ def renewed_card(path: Path) -> str:
     for key, rows in groups.items():
         scores = SCORES[path.name](key, [cells[1].strip("*") for _, cells in rows])
         for (number, cells), score in zip(rows, scores, strict=True):
-            lines[number] = f"| {cells[0]} | {cells[1]} | {score:.2f} |".replace("|  |", "| |").replace(
-                " 0.", " ."
-            )
+            shown = f"{score:.2f}".removeprefix("0")
+            lines[number] = f"| {cells[0]} | {cells[1]} | {shown} |".replace("|  |", "| |")
     return "\n".join(lines) + "\n"
 
 
