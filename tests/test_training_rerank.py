@@ -53,7 +53,6 @@ def record(**more: object) -> dict[str, object]:
 
 def test_fusion_survives_the_manifest() -> None:
     fused = {"logit": 1, "cosine": 2.5, "lexical": 0.5, "a": 0.7, "b": -1.0, "long_query": 20.0}
-    fused |= {"short_query": 6.0}
     read = ModelRecord.from_dict(record(fusion=fused))
     assert read.fusion == Fusion(**fused)
     assert ModelRecord.from_dict(json.loads(json.dumps(read.to_dict()))) == read
@@ -72,8 +71,6 @@ def test_fusion_survives_the_manifest() -> None:
         {"logit": True},
         {"long_query": -1},
         {"long_query": float("inf")},
-        {"short_query": -1},
-        {"short_query": "6"},
         {"unknown": 1},
         [1, 2],
     ],
@@ -94,29 +91,23 @@ def test_the_logit_counts_less_beside_a_long_query() -> None:
     assert fused_scores(fusion, "word " * 20, {"a": 1.5}) == {"a": 0.75}
 
 
-def test_the_logit_counts_less_beside_a_query_of_a_word_or_two() -> None:
-    from surefoot.rerank.fusion import logit_share
-    from surefoot.rerank.signals import fused_scores
+def test_every_source_of_the_pool_has_its_terms(training: SimpleNamespace) -> None:
+    from training.rerank.card import TERMS
 
-    assert [logit_share("word " * count, short_query=6) for count in (0, 3, 6, 400)] == [1, 0.5, 1, 1]
-    assert [logit_share("word " * count, 8, 4) for count in (1, 4, 8, 16)] == [0.25, 1, 1, 0.25]
-    assert logit_share("word " * 5, 5, 10) == 0.5, "both limits hold, whichever is the larger"
-    fusion = Fusion(logit=2.0, short_query=4)
-    assert fused_scores(fusion, "flat feet", {"a": 1.5, "b": -1.0}) == {"a": 1.5, "b": -1.0}
-    assert fused_scores(fusion, "what helps flat feet", {"a": 1.5}) == {"a": 3.0}
+    assert set(TERMS) == set(training.pool.SOURCES)
 
 
 def test_training_and_package_fuse_alike(training: SimpleNamespace) -> None:
     from surefoot.rerank.signals import fused_scores
 
     long = "which of the stones beside the old river were carried to the bridge, and by whom, and when was it"
-    for query in ("which stones", "which stones were carried away", long):
+    for query in ("which stones", long):
         item = training.features.Lists(
             "one", query, ["x", "y"], [0, 1], {0: 1.0}, np.zeros(2), np.zeros(2), np.zeros(2),
             np.array([1.0, -2.0]), {"bm25": [0, 1]},
         )  # fmt: skip
-        theirs = training.fusion.Weights(logit=1.5, long_query=12, short_query=4).score(item)
-        ours = fused_scores(Fusion(logit=1.5, long_query=12, short_query=4), query, {"x": 1.0, "y": -2.0})
+        theirs = training.fusion.Weights(logit=1.5, long_query=12).score(item)
+        ours = fused_scores(Fusion(logit=1.5, long_query=12), query, {"x": 1.0, "y": -2.0})
         np.testing.assert_allclose(theirs, [ours["x"], ours["y"]])
 
 

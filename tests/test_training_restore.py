@@ -35,6 +35,11 @@ def test_a_restored_checkpoint_converts_to_the_same_scores(name, task, tmp_path,
     restore.main()
     assert json.loads(capsys.readouterr().out)["parameters"] == found.record.parameters
 
+    cost = json.loads((out / "run.json").read_text("utf-8")) if name == "rerank" else None
+    if cost is not None:
+        recorded = found.record.provenance["training_cost"]
+        assert recorded == f"{cost['cpu_minutes']} CPU minutes, {cost['tokens']} tokens, {cost['step']} steps"
+
     made = tmp_path / "made"
     convert_folder(out, made, name=name, task=task, int8=False)
     expected, again = (

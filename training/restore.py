@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -54,6 +55,17 @@ def _named(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+def cost_of(model: Path) -> dict[str, float]:
+    """What the manifest beside a model says its training cost, for the ``run.json`` that the next run adds to."""
+    manifest = model.parent / "manifest.json"
+    if not manifest.is_file():
+        return {}
+    entries = json.loads(manifest.read_text("utf-8"))["models"]
+    cost = next((e["provenance"].get("training_cost", "") for e in entries if e["name"] == model.name), "")
+    found = re.fullmatch(r"([\d.]+) CPU minutes, (\d+) tokens, (\d+) steps", cost)
+    return {"cpu_minutes": float(found[1]), "tokens": int(found[2]), "step": int(found[3])} if found else {}
+
+
 def main() -> None:
     """Read a model folder, write a checkpoint folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -67,6 +79,8 @@ def main() -> None:
     save_file(tensors, options.out / "model.safetensors", metadata={"format": "pt"})
     for name in ("config.json", "tokenizer.json"):
         shutil.copyfile(options.model / name, options.out / name)
+    if cost := cost_of(options.model.resolve()):
+        (options.out / "run.json").write_text(json.dumps(cost) + "\n", encoding="utf-8")
     count = sum(value.size for value in tensors.values())
     print(json.dumps({"tensors": len(tensors), "parameters": count}))
 

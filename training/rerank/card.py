@@ -16,6 +16,8 @@ TERMS = {
     "scifact": "SciFact claims (CC BY 4.0) and abstracts (ODC-BY 1.0), training part",
     "titles": "titles and abstracts of the SciFact corpus (ODC-BY 1.0)",
     "cloze": "sentences and abstracts of the SciFact corpus (ODC-BY 1.0)",
+    "keywords": "words of titles, and abstracts, of the SciFact corpus (ODC-BY 1.0)",
+    "situations": "halves of abstracts of the SciFact corpus (ODC-BY 1.0)",
     "fever": "FEVER claims with supporting sentences (CC BY-SA 3.0)",
 }
 """Training source to what it is and its terms."""

@@ -232,9 +232,6 @@ def _fuse(commands: Any) -> None:
     parser.add_argument(
         "--long-query", type=float, default=0, help="words of a query beyond which the logit counts less"
     )
-    parser.add_argument(
-        "--short-query", type=float, default=0, help="words of a query below which the logit counts less"
-    )
     parser.add_argument("--out", type=Path, required=True, help="JSON to write")
     _measured(parser)
     parser.set_defaults(run=_run_fuse)
@@ -258,9 +255,8 @@ def _run_fuse(options: argparse.Namespace) -> int:
     single = {"cosine": ("cosine",), "lexical": ("lexical",), "reranked": ("logit",)}
     pulls = {name: best_pull(lists, names) for name, names in (single | wanted).items()}
     fitted = {name: fit_weights(lists, names, pulls[name]) for name, names in wanted.items()}
-    # Held-out queries are neither very short nor very long: these two cannot be learnt from them.
-    gates = {"long_query": options.long_query, "short_query": options.short_query}
-    systems = {name: replace(weights, **gates) for name, weights in fitted.items()}
+    # Held-out queries are short: how long is long cannot be learnt from them.
+    systems = {name: replace(weights, long_query=options.long_query) for name, weights in fitted.items()}
     result: dict[str, Any] = {
         "lists": len(lists),
         "systems": {name: asdict(weights) for name, weights in systems.items()},

@@ -22,19 +22,17 @@ _PULLS = (0.03, 0.1, 0.3, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """score = logit * w1 + cosine * w2 + lexical * w3; w1 falls beyond ``long_query`` words and below
-    ``short_query``."""
+    """score = logit * w1 + cosine * w2 + lexical * w3; w1 falls for more than ``long_query`` words."""
 
     logit: float = 1.0
     cosine: float = 0.0
     lexical: float = 0.0
     long_query: float = 0.0
-    short_query: float = 0.0
 
     def score(self, item: Lists) -> Floats:
         """One score per candidate."""
         total: Floats = self.cosine * item.cosine + self.lexical * item.lexical
-        weight = self.logit * logit_share(item.query, self.long_query, self.short_query)
+        weight = self.logit * logit_share(item.query, self.long_query)
         return total + weight * item.logit if self.logit else total
 
 

@@ -153,7 +153,6 @@ class Fusion:
         a, b: probability of relevance = sigmoid(a * score + b); :class:`Calibration` is for the logit alone.
         long_query: words of a query beyond which the logit counts less, see
             :func:`surefoot.rerank.fusion.logit_share`; 0 is never.
-        short_query: words of a query below which it counts less, likewise.
     """
 
     logit: float = 1.0
@@ -162,19 +161,17 @@ class Fusion:
     a: float = 1.0
     b: float = 0.0
     long_query: float = 0.0
-    short_query: float = 0.0
 
     def __post_init__(self) -> None:
-        words = (self.long_query, self.short_query)
-        numbers = (self.logit, self.cosine, self.lexical, self.a, self.b, *words)
+        numbers = (self.logit, self.cosine, self.lexical, self.a, self.b, self.long_query)
         if not all(type(x) in (int, float) and math.isfinite(x) for x in numbers):
             raise ModelIntegrityError("a fusion needs finite numbers")
         if min(self.logit, self.cosine, self.lexical) < 0 or self.logit + self.cosine + self.lexical <= 0:
             raise ModelIntegrityError("a fusion needs weights of 0 or more, one of them above 0")
         if self.a <= 0:
             raise ModelIntegrityError("a fusion needs a > 0: probabilities must rise with scores")
-        if min(words) < 0:
-            raise ModelIntegrityError("a fusion needs a long_query and a short_query of 0 or more words")
+        if self.long_query < 0:
+            raise ModelIntegrityError("a fusion needs a long_query of 0 or more words")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,21 +55,16 @@ def lexical_shares(
     return shares
 
 
-def logit_share(query: str, long_query: float = 0.0, short_query: float = 0.0) -> float:
-    """How much of its weight the logit keeps beside this query, from 0 to 1.
+def logit_share(query: str, long_query: float) -> float:
+    """How much of its weight the logit keeps beside this query, above 0 to 1.
 
     The network reads query and passage in one window, so that a long query leaves the passage little room,
-    and it has learnt from questions and sentences. Beyond ``long_query`` words its weight falls with the
-    square of the length. A query of a word or two is a topic, which the network knows less about than the
-    embedder: below ``short_query`` words its weight falls in proportion.
+    and it has learnt from short ones. Beyond ``long_query`` words its weight falls with the square of the
+    length.
 
     Args:
-        query: text; words are what stands between spaces. Without any, the logit keeps all of its weight.
+        query: text; words are what stands between spaces.
         long_query: words up to which the logit keeps all of it; 0 is no limit.
-        short_query: words from which on it does; 0 is no limit.
     """
     words = len(query.split())
-    if not words:
-        return 1.0
-    share = min(1.0, words / short_query) if short_query else 1.0
-    return share * min(1.0, (long_query / words) ** 2) if long_query else share
+    return min(1.0, (long_query / words) ** 2) if long_query and words else 1.0

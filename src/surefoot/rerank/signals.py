@@ -27,7 +27,7 @@ def fused_scores(fusion: Fusion, query: str, logits: Mapping[str, float]) -> dic
         ModelError: a bundled model that the signals need is missing or damaged.
     """
     scored = list(logits)
-    weight = fusion.logit * logit_share(query, fusion.long_query, fusion.short_query)
+    weight = fusion.logit * logit_share(query, fusion.long_query)
     totals = np.array([weight * logits[text] for text in scored], dtype=np.float64)
     if fusion.lexical and scored:
         from surefoot.lexicon import load_lexicon
