@@ -404,6 +404,13 @@ def test_commands_from_data_to_manifest(training: SimpleNamespace, base: Path, t
     assert (
         training.main(["fuse", "--data", str(groups), "--model", str(run), "--out", str(fit), *common]) == 0
     )
+    fitted = json.loads(fit.read_text())
+    more = ["--chosen", "16", "12", "--long-query", "15", *common]
+    assert training.main(["fuse", "--data", str(groups), "--model", str(run), "--out", str(fit), *more]) == 0
+    chosen = json.loads(fit.read_text())
+    assert "chosen" not in fitted["systems"]
+    assert chosen["systems"]["chosen"] == {"logit": 1.0, "cosine": 16.0, "lexical": 12.0, "long_query": 15.0}
+    assert len(chosen["platt"]["chosen"]) == 2
     evaluate = ["evaluate", "--data", str(tmp_path / "dev"), "--json", str(figures), *common]
     assert training.main([*evaluate, "--model", str(run), "--weights", str(fit)]) == 0
     rows = json.loads(figures.read_text())["mean"]["bm25"]

@@ -232,6 +232,10 @@ def _fuse(commands: Any) -> None:
     parser.add_argument(
         "--long-query", type=float, default=0, help="words of a query beyond which the logit counts less"
     )
+    parser.add_argument(
+        "--chosen", type=float, nargs=2, metavar=("COSINE", "LEXICAL"),
+        help="weights that were chosen elsewhere, beside 1 for the logit: fit their probabilities too",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, help="JSON to write")
     _measured(parser)
     parser.set_defaults(run=_run_fuse)
@@ -255,6 +259,8 @@ def _run_fuse(options: argparse.Namespace) -> int:
     single = {"cosine": ("cosine",), "lexical": ("lexical",), "reranked": ("logit",)}
     pulls = {name: best_pull(lists, names) for name, names in (single | wanted).items()}
     fitted = {name: fit_weights(lists, names, pulls[name]) for name, names in wanted.items()}
+    if options.chosen:
+        fitted["chosen"] = Weights(cosine=options.chosen[0], lexical=options.chosen[1])
     # Held-out queries are short: how long is long cannot be learnt from them.
     systems = {name: replace(weights, long_query=options.long_query) for name, weights in fitted.items()}
     result: dict[str, Any] = {
