@@ -56,7 +56,7 @@ def _named(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def cost_of(model: Path) -> dict[str, float]:
-    """What the manifest beside a model says its training cost, for the ``run.json`` that the next run adds to."""
+    """What its training cost by the manifest beside it, for the ``run.json`` that the next run adds to."""
     manifest = model.parent / "manifest.json"
     if not manifest.is_file():
         return {}
