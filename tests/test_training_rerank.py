@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,6 +96,41 @@ def test_every_source_of_the_pool_has_its_terms(training: SimpleNamespace) -> No
     from training.rerank.card import TERMS
 
     assert set(TERMS) == set(training.pool.SOURCES)
+
+
+def test_key_words_are_rare_words_of_a_title_and_a_situation_is_the_other_half(
+    training: SimpleNamespace, tmp_path: Path
+) -> None:
+    folder = tmp_path / "retrieval"
+    folder.mkdir()
+    topics = [f"topic{number}" for number in range(60)]
+    rows = [
+        {
+            "pid": str(number),
+            "title": f"An update on the common {topic} of women",
+            "text": " ".join(f"Sentence {place} of {topic}, common in women." for place in range(1, 8)),
+        }
+        for number, topic in enumerate(topics)
+    ]
+    rows.append({"pid": "short", "title": "A title of topic99", "text": "One sentence only."})
+    with gzip.open(folder / "scifact.corpus.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+    found = list(training.pool._keywords(tmp_path))
+    assert found
+    for example in found:
+        words = example.query.split()
+        assert 1 <= len(words) <= 4
+        assert words[-1] == f"topic{example.key}", "no query of words that every abstract has"
+        assert example.query == example.answer.lower()
+        assert example.answer in example.passage
+    halves = list(training.pool._situations(tmp_path))
+    assert len(halves) == 60
+    for example in halves:
+        assert example.query != example.passage
+        assert not set(re.findall(r"Sentence \d", example.query)) & set(
+            re.findall(r"Sentence \d", example.passage)
+        )
+    assert {example.query.startswith("Sentence 1") for example in halves} == {True, False}
 
 
 def test_training_and_package_fuse_alike(training: SimpleNamespace) -> None:
@@ -430,6 +466,9 @@ def test_commands_from_data_to_manifest(training: SimpleNamespace, base: Path, t
     assert training.main([*ship, str(figures), "--data", str(groups), "--out", str(tmp_path / "models")]) == 0
     entry = ModelRecord.from_dict(json.loads((tmp_path / "models/manifest.json").read_text())["models"][0])
     assert entry.fusion is not None
+    wrong = [*ship[:-2], "unknown", ship[-1], str(figures), "--data", str(groups), "--out", str(tmp_path)]
+    with pytest.raises(ValueError, match="no system 'unknown'"):
+        training.main(wrong)
     assert entry.labels == ("relevance",)
     assert entry.export["int8_against_float32"]["correlation"] > 0.9
     assert (tmp_path / "models/rerank/model.onnx").stat().st_size == entry.files[0].bytes

@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,8 @@ def main() -> None:
         shutil.copyfile(options.model / name, options.out / name)
     if cost := cost_of(options.model.resolve()):
         (options.out / "run.json").write_text(json.dumps(cost) + "\n", encoding="utf-8")
+    else:
+        print("what it cost until now is not known as numbers; add it by hand", file=sys.stderr)
     count = sum(value.size for value in tensors.values())
     print(json.dumps({"tensors": len(tensors), "parameters": count}))
 

@@ -38,7 +38,13 @@ def entry(
         run: ``run.json`` of the training.
         sources: training sources used.
         measured: written by the command ``evaluate``.
+
+    Raises:
+        ValueError: ``fit`` or ``measured`` does not know the system.
     """
+    for what, known in (("fitted", [fit["systems"]]), ("measured", measured["mean"].values())):
+        if system is not None and any(system not in names for names in known):
+            raise ValueError(f"what was {what} has no system {system!r}")
     a, b = fit["platt"]["reranked"]
     made: dict[str, Any] = {
         "license": "Apache-2.0",

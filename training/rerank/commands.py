@@ -261,7 +261,7 @@ def _run_fuse(options: argparse.Namespace) -> int:
     fitted = {name: fit_weights(lists, names, pulls[name]) for name, names in wanted.items()}
     if options.chosen:
         fitted["chosen"] = Weights(cosine=options.chosen[0], lexical=options.chosen[1])
-    # Held-out queries are short: how long is long cannot be learnt from them.
+    # Few held-out queries are long: how long is long cannot be learnt from them.
     systems = {name: replace(weights, long_query=options.long_query) for name, weights in fitted.items()}
     result: dict[str, Any] = {
         "lists": len(lists),

@@ -29,6 +29,7 @@ _BETWEEN = re.compile(
     r"using|via|with|within|without)\b",
     re.I,
 )
+_WORD = re.compile(r"\w+")
 _RARE = 0.02
 """Share of abstracts that may hold the rarest word of a query of key words."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9(\"'])")
@@ -176,15 +177,20 @@ def _keywords(folder: Path) -> Iterator[Example]:
     Another abstract with the same words is no negative: it may be just as relevant.
     """
     rows = list(read_rows(folder / "retrieval/scifact.corpus.jsonl.gz"))
-    held_by = Counter(word for row in rows for word in set(f"{row['title']} {row['text']}".lower().split()))
+    held_by = Counter(
+        word for row in rows for word in set(_WORD.findall(f"{row['title']} {row['text']}".lower()))
+    )
     for row in rows:
         parts = _sentences(row["text"])
-        runs = [run.split() for run in _BETWEEN.split(row["title"].rstrip(". ")) if len(run) > 4]
+        runs = [run.split() for run in _BETWEEN.split(row["title"].rstrip(". ")) if len(run.strip()) > 4]
         if len(parts) >= 4 and runs:
             run = runs[int(stable_share(row["pid"] + "run") * len(runs))]
             words = run[-1 - int(stable_share(row["pid"] + "words") * 4) :]
             # "Update" or "women" alone asks for nothing.
-            if min(held_by[word.lower()] for word in words) <= _RARE * len(rows):
+            rarest = min(
+                (held_by[part] for part in _WORD.findall(" ".join(words).lower())), default=len(rows)
+            )
+            if rarest <= _RARE * len(rows):
                 query = " ".join(words)
                 yield Example(query.lower(), f"{row['title']} {' '.join(parts[:3])}", row["pid"], query)
 

@@ -46,8 +46,10 @@ _NOT: Final = re.compile(r"\b(is|are|was|were|has|have|had|will|would|can|could|
 
 
 _EITHER_WAY: Final = frozenset(
-    "a against also an and are as between called equals is known like married met named near nor of or "
-    "resembles the through to together versus vs was were with".split()
+    "a against also an and are as between bordered borders called co-wrote cooperated cousin differs "
+    "divorced drew equals faced fought friend friends from had has have is known like married met named near "
+    "neighbor neighbour nor of or played resembles sibling the through to together twin versus vs was were "
+    "with worked".split()
 )
 """Words that may stand between two names which can be exchanged without changing what is said."""
 
@@ -156,8 +158,8 @@ def _roles(claim: str, source: str, rng: random.Random) -> Edit | None:
         match = re.search(rf"(?<!\w){re.escape(one)}( [^,;:.()]+ ){re.escape(two)}(?!\w)", claim)
         if not match or one.lower() == two.lower():
             continue
-        words = set(match.group(1).lower().split())
-        if len(words) < 8 and words - _EITHER_WAY and "and" not in words:
+        words = match.group(1).lower().split()
+        if len(words) < 8 and set(words) - _EITHER_WAY and "and" not in words:
             found.append(Edit("roles", match.group(), f"{two}{match.group(1)}{one}"))
     return rng.choice(found) if found else None
 

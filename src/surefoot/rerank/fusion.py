@@ -59,8 +59,8 @@ def logit_share(query: str, long_query: float) -> float:
     """How much of its weight the logit keeps beside this query, above 0 to 1.
 
     The network reads query and passage in one window, so that a long query leaves the passage little room,
-    and it has learnt from short ones. Beyond ``long_query`` words its weight falls with the square of the
-    length.
+    and it has learnt mostly from short ones. Beyond ``long_query`` words its weight falls with the square of
+    the length.
 
     Args:
         query: text; words are what stands between spaces.
