@@ -15,8 +15,9 @@ from surefoot.facts import FactCheck, FactStatus
 from surefoot.facts import FactMismatch as Mismatch
 from surefoot.lexicon import Tokens
 from surefoot.models.manifest import Calibration
+from surefoot.models.monotone import Monotone
 from surefoot.schema import Reason, Verdict
-from surefoot.verify.decide import Scored, decide, settled
+from surefoot.verify.decide import MISMATCH_SUPPORT, Scored, decide, doubtful, settled
 
 PLAIN = Calibration(a=1.0, b=0.0, review_low=0.35, review_high=0.5, contradiction=0.5)
 
@@ -61,7 +62,7 @@ def test_contradiction_is_looked_at_first() -> None:
     premise = [scored(0.1, 0.85)]
     decision = decide(premise, None, lenient)
     assert decision.verdict is Verdict.CONTRADICTED
-    assert decision.support == pytest.approx(0.15), "no more than contradiction leaves"
+    assert decision.support == MISMATCH_SUPPORT
     assert decide(premise, None, lenient, contradiction_first=False).verdict is Verdict.SUPPORTED
 
 
@@ -75,6 +76,35 @@ def test_the_premise_that_supports_best_decides_what_contradicts() -> None:
 
 def test_contradiction_off_topic_does_not_count() -> None:
     assert decide([scored(0.1, 0.85, relevance=0.1)], None, PLAIN).verdict is Verdict.UNSUPPORTED
+
+
+def test_a_claim_that_fails_is_called_contradicted_where_its_evidence_says_the_opposite() -> None:
+    wary = replace(PLAIN, contradiction=0.9)
+    assert decide([scored(0.2, 0.7)], None, wary).verdict is Verdict.CONTRADICTED
+    assert decide([scored(0.2, 0.5)], None, wary).verdict is Verdict.UNSUPPORTED
+    assert decide([scored(0.2, 0.7, relevance=0.1)], None, wary).verdict is Verdict.UNSUPPORTED
+    # What is supported all the same, or nearly so, is not: from 0.9 on it would be.
+    assert decide([scored(0.2, 0.7)], None, replace(wary, b=4.0)).verdict is Verdict.SUPPORTED
+    assert decide([scored(0.05, 0.94)], None, replace(wary, b=4.0)).verdict is Verdict.CONTRADICTED
+
+
+def test_contradiction_by_the_best_premise_lowers_support_before_it_is_likely() -> None:
+    terms = [
+        {"input": "entailment", "sign": 1, "side": "any", "knots": [-6, 6], "rise": [6.0]},
+        {"input": "contradiction_odds", "sign": -1, "side": "any", "knots": [-6, 6], "rise": [6.0]},
+    ]
+    data = {"bias": -6.0, "long_bias": 0.0, "long": [4.0, 5.5], "terms": terms}
+    weighing = replace(PLAIN, kind="monotone", decision=Monotone.from_dict(data))
+    features = {"aligned": 1.0, "unseen_near": 0.0, "overlap": 1.0, "source_words": 5.0}
+    found = [
+        decide([scored(0.5, against)], None, weighing, features=features).support
+        for against in (0.05, 0.15, 0.25, 0.35, 0.45)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.7 > 0.4 > found[-1]
+    # The odds are those of the premise that counts, not of one that says something else.
+    both = decide([scored(0.5, 0.05), scored(0.1, 0.45)], None, weighing, features=features)
+    assert both.support == found[0]
 
 
 def test_two_sure_premises_at_odds_are_for_review() -> None:
@@ -108,6 +138,11 @@ def test_facts_never_raise_a_verdict(entailment: float, facts: FactCheck | None)
     with_facts = decide([scored(entailment, 0.0005)], facts, PLAIN)
     assert order.index(with_facts.verdict) <= order.index(without.verdict)
     assert with_facts.support <= without.support
+
+
+def test_a_claim_is_doubtful_until_one_premise_makes_it_likely() -> None:
+    assert doubtful([scored(0.49, 0.01), scored(0.2, 0.7)])
+    assert not doubtful([scored(0.49, 0.01), scored(0.51, 0.01)])
 
 
 def test_settled_only_when_sure_and_unopposed() -> None:

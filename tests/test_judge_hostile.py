@@ -259,9 +259,12 @@ def test_any_text_can_be_inspected(text: str) -> None:
 def test_a_long_text_is_inspected_in_linear_time(unit: str) -> None:
     def seconds(characters: int) -> float:
         text = unit * (characters // len(unit))
-        started = time.process_time()
-        find_attacks(text)
-        return time.process_time() - started
+        taken = []
+        for _ in range(3):  # the fastest: a busy machine makes single runs three times as slow
+            started = time.process_time()
+            find_attacks(text)
+            taken.append(time.process_time() - started)
+        return min(taken)
 
     small = max(seconds(40_000), 0.02)
     assert seconds(320_000) < 30 * small  # eight times the text; quadratic would be 64 times

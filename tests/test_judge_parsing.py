@@ -198,10 +198,14 @@ def test_what_was_written_is_what_is_read(value: float, form: str) -> None:
     ids=short,
 )
 def test_a_million_characters_are_read_in_linear_time(text: str) -> None:
-    started = time.process_time()
-    once = parse_reply(text[: len(text) // 8])
-    small = time.process_time() - started
-    started = time.process_time()
-    assert parse_reply(text).score is None is once.score
+    def least(text: str) -> float:
+        """Seconds of the fastest of three: a busy machine makes single ones three times as slow."""
+        taken = []
+        for _ in range(3):
+            started = time.process_time()
+            assert parse_reply(text).score is None
+            taken.append(time.process_time() - started)
+        return min(taken)
+
     # Eight times the text; quadratic time would be 64 times. The floor keeps noise out.
-    assert time.process_time() - started < 30 * max(small, 0.02)
+    assert least(text) < 30 * max(least(text[: len(text) // 8]), 0.02)

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ pytest.importorskip("safetensors")
 
 from training.verify import __main__ as command_line  # noqa: E402
 from training.verify.augment import chatty, crowded, doubled  # noqa: E402
-from training.verify.calibrate import calibrated  # noqa: E402
+from training.verify.calibrate import CANDIDATES, calibrated, left_out  # noqa: E402
 from training.verify.data import (  # noqa: E402
     edited_pairs,
     forbidden,
@@ -652,6 +653,42 @@ def test_the_second_premise_is_not_read_where_the_first_settles():
     assert found[2, 0] == pytest.approx(found[2, 2])
 
 
+def test_the_third_premise_is_read_only_where_the_others_leave_the_claim_in_doubt():
+    doubt, likely, better = [0.0, 2.0, 1.0], [2.0, 0.0, 1.0], [2.2, 0.0, 1.0]
+    none = [np.nan] * 3
+    logits = np.asarray([[doubt, doubt, better], [doubt, likely, better], [doubt, none, better]])
+    found = nli_of(logits, [(1.0, 1.0, 1.0)] * 3)
+    assert found[0, 0] == found[2, 0] > found[1, 0] > 0
+
+
+def test_contradiction_against_neutral_is_that_of_the_best_premise():
+    logits = np.asarray([[[0.0, 2.0, 5.0], [1.0, 1.0, 0.5], [np.nan] * 3]])
+    found = nli_of(logits, [(1.0, 1.0)])
+    assert found[0, INPUTS.index("contradiction_odds")] == -0.5
+
+
+def test_what_is_selected_is_what_the_package_reads(monkeypatch):
+    from surefoot import Verifier
+    from surefoot.entailment import NliModel
+
+    claim = "The cat Minka was taken home by the harbour master."
+    park = "A park was opened beside the harbour in 1998. Gulls nest there every year. " * 8
+    text = f"{STORY} {park} Minka was a cat. {park}"
+    selected = Reader([text]).select(claim)
+    assert selected is not None
+    assert len(selected.premises) == 3
+    read: list[str] = []
+    score = NliModel.score
+
+    def watched(self, pairs, **kwargs):
+        read.extend(premise for premise, asked in pairs if asked == claim)
+        return score(self, pairs, **kwargs)
+
+    monkeypatch.setattr(NliModel, "score", watched)
+    Verifier().check_claims([claim], [text])
+    assert read == [premise for premise in selected.premises if premise]
+
+
 def fitted(*, gated: bool = False) -> tuple[Decision, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(600, len(INPUTS)))
@@ -706,34 +743,60 @@ def test_calibration_is_judged_on_sets_it_did_not_see():
     assert all(value is None or value < 0.2 for value in found["ece"].values())
 
 
-def test_the_package_computes_what_was_fitted():
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "nli + alignment + unseen, gated",
+        "nli + contradiction + alignment",
+        "nli + contradiction + alignment, gated",
+    ],
+)
+def test_the_package_computes_what_was_fitted(candidate):
     items, logits = made_items()
-    found = calibrated(items, logits, candidate="nli + alignment + unseen, gated")
+    found = calibrated(items, logits, candidate=candidate)
     calibration = Calibration.from_dict(json.loads(json.dumps(found["calibration"])))
     inputs = inputs_of(items, logits)
     expected = Decision.from_json(found["decision"]).support(inputs)
-    columns = {name: INPUTS.index(name) for name in ("aligned", "unseen_near", "overlap", "source_words")}
+    names = ("contradiction_odds", "aligned", "unseen_near", "overlap", "source_words")
+    columns = {name: INPUTS.index(name) for name in names}
     for row, support in zip(inputs, expected, strict=True):
         features = {name: float(row[column]) for name, column in columns.items()}
         odds = float(row[INPUTS.index("entailment")])
         assert calibration.support(odds, features) == pytest.approx(support, abs=1e-4)
 
 
-def test_development_sets_move_the_scale_and_the_bands_only():
+def test_development_sets_make_the_decision_and_the_bands_where_they_are_given():
     items, logits = made_items()
     alone = calibrated(items, logits)
-    half = [index for index, item in enumerate(items) if item.set == "a"]
-    both = calibrated(items, logits, development=([items[i] for i in half], logits[half]))
+    known = [index for index, item in enumerate(items) if item.set in "ab"]
+    sample = [items[index] for index in known]
+    both = calibrated(items, logits, development=(sample, logits[known]))
     assert both["candidate"] == alone["candidate"]
-    one, two = alone["decision"]["terms"], both["decision"]["terms"]
-    ratios = [
-        b / a
-        for t, u in zip(one, two, strict=True)
-        for a, b in zip(t["rise"], u["rise"], strict=True)
-        if a > 0.05
-    ]
-    assert max(ratios) == pytest.approx(min(ratios), rel=0.05)
-    assert both["calibration"] != alone["calibration"]
+    assert alone["development_left_out"] is None
+    inputs = inputs_of(sample, logits[known])
+    weights = balanced_weights([item.set for item in sample], np.asarray([not item.bad for item in sample]))
+    labels = np.asarray([not item.bad for item in sample])
+    expected = fit(inputs, labels, weights, **CANDIDATES[both["candidate"]])
+    got = Decision.from_json(both["decision"])
+    assert np.abs(got.support(inputs) - expected.support(inputs)).max() < 0.01
+    assert both["presets"] != alone["presets"]
+    assert both["held"] == alone["held"]
+
+
+def test_a_development_set_has_no_say_in_what_is_said_of_it_left_out():
+    items, logits = made_items()
+    options = CANDIDATES["nli + contradiction + alignment, gated"]
+    found = left_out(items, inputs_of(items, logits), options)
+    # Other labels of one set change the figures of the others, whose decisions saw it, not its own ranking.
+    turned = [replace(item, bad=not item.bad) if item.set == "a" else item for item in items]
+    other = left_out(turned, inputs_of(turned, logits), options)
+    assert found is not None
+    assert other is not None
+    assert other["a"]["auroc"] == pytest.approx(1 - found["a"]["auroc"])
+    assert other["b"]["ece"] != pytest.approx(found["b"]["ece"])
+    one = [item for item in items if item.set == "a"]
+    alone = logits[[item.set == "a" for item in items]]
+    assert left_out(one, inputs_of(one, alone), options) is None
 
 
 def test_items_survive_the_disk(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Source, Verdict, Verifier
+from surefoot.entailment import Entailment, NliModel
 from surefoot.errors import ConfigurationError, InputError, ModelError
 from surefoot.schema import CitationStatus, ClaimKind, Reason, RiskLevel, TruthfulnessReport
 from surefoot.verify.check import ALL_STEPS
@@ -167,6 +169,35 @@ def test_a_claim_may_rest_on_two_sources() -> None:
     assert {evidence.source_id for evidence in claim.evidence} == {"1", "2"}
     # Both sentences were read in one premise: each alone cannot support the claim.
     assert len({(e.entailment, e.neutral, e.contradiction) for e in claim.evidence}) == 1
+
+
+@pytest.mark.parametrize(
+    ("claim", "premises"),
+    [("The family from Lyon took the cat Minka home.", 3), ("Rex is a young dog.", 2)],
+)
+def test_the_passage_around_the_second_sentence_is_read_only_where_the_claim_would_fail(
+    claim: str, premises: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = "The shelter keeps its own records of every animal that comes and goes. " * 6
+    sources = [
+        f"Rex is a young dog that was found in March. {noise}",
+        f"A family from Lyon came to the shelter in spring. {noise} Rex was the one they took home.",
+        f"Families adopt cats in Lyon more often than dogs. {noise}",
+    ]
+    read: list[tuple[str, str]] = []
+    score = NliModel.score
+
+    def watched(self: NliModel, pairs: Sequence[tuple[str, str]], **kwargs: Any) -> list[Entailment]:
+        read.extend(pairs)
+        return score(self, pairs, **kwargs)
+
+    monkeypatch.setattr(NliModel, "score", watched)
+    Verifier().check_claims([claim], sources)
+    assert len({premise for premise, text in read if text == claim}) == premises
+    read.clear()
+    without = Verifier(steps=ALL_STEPS - {"second_window"})
+    without.check_claims([claim], sources)
+    assert len({premise for premise, text in read if text == claim}) <= 2
 
 
 def test_late_evidence_in_a_long_source_is_found(verifier: Verifier) -> None:

@@ -30,6 +30,9 @@ _NAMES: Final[Mapping[str, str]] = {
     "contradicted": "contradiction",
 }
 
+_LEAST: Final = 2e-12
+"""Keeps logarithms of probabilities finite."""
+
 _SELF_TEST: Final = (
     ("The library opens at nine in the morning.", "The library opens at nine in the morning.", "entailment"),
     ("The library is open on Sundays.", "The library is not open on Sundays.", "contradiction"),
@@ -48,6 +51,11 @@ class Entailment:
     neutral: float
     contradiction: float
     log_odds: float
+
+    @property
+    def contradiction_odds(self) -> float:
+        """ln(contradiction / neutral), within +-27; of two labels, where there is no contradiction, -27."""
+        return math.log(max(self.contradiction, _LEAST) / max(self.neutral, _LEAST))
 
 
 class NliModel:

@@ -2,7 +2,7 @@
 
 support = sigmoid(b + sum over terms). A term is a piecewise linear function of one input with slopes of one
 sign, or of the product of two such functions; all coefficients are 0 or more, so that more entailment never
-lowers the support and more unseen words never raise it. It is fitted on held-out training data, each set and
+lowers the support and more unseen words never raise it. It is fitted on labelled claims, each set and
 class weighing the same, and is a few numbers in JSON that need no library to be evaluated.
 """
 
@@ -23,10 +23,18 @@ __all__ = ["INPUTS", "SIGNS", "Decision", "fit", "inputs_of", "longness", "nli_o
 ON_TOPIC: Final = 0.4
 SURE: Final = 0.85
 CALM: Final = 0.2
+DOUBTED: Final = 2
+"""Place of the premise that is read only where the others leave the claim in doubt."""
 SHORT_WORDS: Final = 60
 LONG_WORDS: Final = 250
 
-NLI: Final = ("entailment", "entailment_joined", "entailment_least", "contradiction")
+NLI: Final = (
+    "entailment",
+    "entailment_joined",
+    "entailment_least",
+    "contradiction",
+    "contradiction_odds",
+)
 INPUTS: Final = (*NLI, *FEATURES)
 """Inputs in the order of the array."""
 
@@ -35,6 +43,7 @@ SIGNS: Final[Mapping[str, int]] = {
     "entailment_joined": 1,
     "entailment_least": 1,
     "contradiction": -1,  # probability, worst premise on topic
+    "contradiction_odds": -1,  # ln(contradiction / neutral), best premise
     "unseen_all": -1,
     "unseen_near": -1,
     "unseen_read": -1,
@@ -57,24 +66,28 @@ Array = np.ndarray
 
 
 def nli_of(logits: Array, relevance: Sequence[Sequence[float]]) -> Array:
-    """The four NLI inputs [claims, 4] of logits [claims, 2, 3], as the package would read the premises.
+    """The NLI inputs [claims, 5] of logits [claims, 2 or 3, 3], as the package would read the premises.
 
-    Where the first premise settles the claim, the second is not read; a missing one counts as the first.
+    Where the first premise settles the claim, no other is read; the third is read only where the others leave
+    it in doubt.
     """
-    rows = np.zeros((len(logits), 4))
-    for index, (both, near) in enumerate(zip(logits.astype(np.float64), relevance, strict=True)):
-        odds, against = [], []
-        for place, row in enumerate(both):
-            if np.isnan(row).any():
-                break
+    rows = np.zeros((len(logits), len(NLI)))
+    for index, (every, near) in enumerate(zip(logits.astype(np.float64), relevance, strict=True)):
+        odds: list[float] = []
+        against: list[float] = []
+        rivals: list[float] = []
+        for place, row in enumerate(every):
+            if np.isnan(row).any() or (place == DOUBTED and max(odds) >= 0):
+                continue
             shares = np.exp(row - row.max())
             shares /= shares.sum()
             odds.append(float(row[0] - np.logaddexp(row[1], row[2])))
             against.append(float(shares[2]) if near[place] >= ON_TOPIC else 0.0)
+            rivals.append(float(row[2] - row[1]))
             if shares[0] >= SURE and against[0] < CALM:
                 break
         if odds:
-            rows[index] = max(odds), odds[0], min(odds), max(against)
+            rows[index] = max(odds), odds[0], min(odds), max(against), rivals[int(np.argmax(odds))]
     return rows
 
 
@@ -193,8 +206,9 @@ def _ramps(inputs: Array, name: str, knots: Sequence[float]) -> Array:
 
 
 def knots_of(values: Array, count: int) -> tuple[float, ...]:
-    """Quantiles [up to ``count`` + 1] of an input, distinct; two at least."""
-    found = np.unique(np.quantile(values, np.linspace(0.02, 0.98, count + 1)).round(4))
+    """Quantiles [up to ``count`` + 1] of an input, two at least; one piece spans them all."""
+    low, high = (0.02, 0.98) if count > 1 else (0.0, 1.0)
+    found = np.unique(np.quantile(values, np.linspace(low, high, count + 1)).round(4))
     if len(found) < 2:
         found = np.unique(np.asarray([values.min(), values.max()]))
     if len(found) < 2:
@@ -212,6 +226,7 @@ def fit(
     pieces: int = 4,
     penalty: float = 0.02,
     gated: bool = False,
+    long: bool = False,
 ) -> Decision:
     """Fit a decision by penalised maximum likelihood, coefficients bounded below by 0.
 
@@ -224,6 +239,7 @@ def fit(
         pieces: of each function.
         penalty: on squares of coefficients.
         gated: separate functions for short and for long sources.
+        long: another bias for long sources; ``gated`` implies it.
     """
     knots = {name: knots_of(inputs[:, INPUTS.index(name)], pieces) for name in (*use, *sum(products, ()))}
     sides = ("short", "long") if gated else ("any",)
@@ -245,8 +261,8 @@ def fit(
         return value, np.concatenate([[error.sum()], basis.T @ error + 2 * penalty * theta[1:]])
 
     start = np.full(1 + basis.shape[1], 0.1)
-    # Bias and length may go either way; without a gate, length has no say.
-    free = (None, None) if gated else (0.0, 0.0)
+    # Bias and length may go either way.
+    free = (None, None) if gated or long else (0.0, 0.0)
     start[1] = 0.0
     bounds = [(None, None), free] + [(0.0, None)] * (basis.shape[1] - 1)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500})

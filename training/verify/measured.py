@@ -1,6 +1,7 @@
 """The fixed sample that checkpoints are compared on: drawn once, premises selected once, stored.
 
-Selection does not depend on the model, so that a checkpoint is measured by scoring two premises a claim.
+Selection does not depend on the model, so that a checkpoint is measured by scoring up to three premises a
+claim.
 """
 
 from __future__ import annotations

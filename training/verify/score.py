@@ -55,15 +55,16 @@ def score_pairs(
 
 
 def score_items(folder: Path, items: Sequence[Item], *, device: str = "auto") -> np.ndarray:
-    """Logits [items, 2, 3]: of the joined premise and of the passage; NaN where there is none."""
-    found = np.full((len(items), 2, 3), np.nan, dtype=np.float32)
+    """Logits [items, 3, 3]: of the joined premise and of the two passages; NaN where there is none."""
+    found = np.full((len(items), 3, 3), np.nan, dtype=np.float32)
     pairs, places = [], []
     for index, item in enumerate(items):
         if item.selected is None:
             continue
         for place, premise in enumerate(item.selected.premises):
-            pairs.append((premise, item.selected.claim))
-            places.append((index, place))
+            if premise:
+                pairs.append((premise, item.selected.claim))
+                places.append((index, place))
     logits = score_pairs(folder, pairs, device=device)
     for (index, place), row in zip(places, logits, strict=True):
         found[index, place] = row

@@ -63,11 +63,16 @@ FEATURES: Final = (
 """What is known of a claim and its sources without a model, in the order of the array."""
 
 _WORD: Final = re.compile(r"\w+")
+_NOTHING: Final = Premise("", ())
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """One claim with its premises: ``premises`` [1 or 2] texts, ``relevance`` [same] overlaps."""
+    """One claim with its premises: ``premises`` [1 to 3] texts, ``relevance`` [same] overlaps.
+
+    They are sentences joined, the passage around the best one, and the one around the next, which is read
+    only where the others leave the claim in doubt. A passage that an earlier premise repeats is empty.
+    """
 
     claim: str
     premises: tuple[str, ...]
@@ -136,9 +141,10 @@ class Reader:
         if first is None:
             return None
         found = [first]
-        second = None if verbatim else self.window(ranked[0], claim)
-        if second is not None and second.text != first.text:
-            found.append(second)
+        for best in () if verbatim else ranked[:2]:
+            window = self.window(best, claim)
+            known = window is None or any(window.text == premise.text for premise in found)
+            found.append(_NOTHING if known or window is None else window)
         return Selected(
             claim,
             tuple(premise.text for premise in found),

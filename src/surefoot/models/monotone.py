@@ -18,11 +18,13 @@ __all__ = ["INPUTS", "Monotone", "Term"]
 
 INPUTS: Final = (
     "entailment",
+    "contradiction_odds",
     "aligned",
     "unseen_near",
     "overlap",
 )
-"""What a term may be a function of: the log-odds of entailment, and :mod:`surefoot.verify.features`."""
+"""What a term may be a function of: the log-odds of entailment, those of contradiction against neutral by the
+same premise, and :mod:`surefoot.verify.features`."""
 
 _SIDES: Final = ("any", "short", "long")
 _MOST: Final = 64

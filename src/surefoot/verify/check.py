@@ -14,14 +14,16 @@ from surefoot.facts import compare_facts
 from surefoot.language import is_english
 from surefoot.models.manifest import Calibration
 from surefoot.schema import Evidence, Reason, Verdict
-from surefoot.verify.decide import Decision, Scored, decide, settled
+from surefoot.verify.decide import Decision, Scored, decide, doubtful, settled
 from surefoot.verify.features import features_of, source_words
 
 __all__ = ["ALL_STEPS", "ClaimChecker", "Outcome"]
 
 Progress = Callable[[int, int], None]
 
-ALL_STEPS: Final = frozenset({"verbatim", "static", "joined", "window", "facts", "contradiction_first"})
+ALL_STEPS: Final = frozenset(
+    {"verbatim", "static", "joined", "window", "second_window", "facts", "contradiction_first"}
+)
 """The steps that an ablation can switch off."""
 
 _RANKED: Final = 8
@@ -166,7 +168,12 @@ class ClaimChecker:
             return
         self._read(works, [self._first(work) for work in works])
         open_works = [w for w in works if not w.verbatim and not (w.scored and settled(w.scored))]
-        self._read(open_works, [self._second(work) for work in open_works])
+        self._read(open_works, [self._window(work, 0) for work in open_works])
+        if "second_window" in self._steps:
+            # The best sentence may be about something else with the same words: look once more before a claim
+            # fails. Claims that found their evidence do not pay for it.
+            failing = [w for w in open_works if w.scored and doubtful(w.scored)]
+            self._read(failing, [self._window(work, 1) for work in failing])
 
     def _read(self, works: Sequence[_Work], premises: Sequence[Sequence[Premise]]) -> None:
         """Score premises that were not read yet; all claims share one batch."""
@@ -189,12 +196,12 @@ class ClaimChecker:
         # A sentence too long for the usual room is still read, as long as the model can.
         return self._joined(few, min(work.room, _PREMISE_ROOM)) or self._joined(few, work.room)
 
-    def _second(self, work: _Work) -> list[Premise]:
-        """The passage around the best sentence: what its pronouns refer to, and what qualifies it."""
-        if "window" not in self._steps:
+    def _window(self, work: _Work, place: int) -> list[Premise]:
+        """The passage around a sentence, the best or the next: what pronouns refer to, what qualifies it."""
+        if "window" not in self._steps or place >= len(work.ranked):
             return []
         room = min(work.room, _PREMISE_ROOM)
-        window = self._index.window(work.ranked[0], work.text, self._encoder, room)
+        window = self._index.window(work.ranked[place], work.text, self._encoder, room)
         return [] if window is None else [window]
 
     def _joined(self, ranked: Sequence[Ranked], room: int) -> list[Premise]:

@@ -12,7 +12,7 @@ from surefoot.facts import FactCheck
 from surefoot.models.manifest import Calibration
 from surefoot.schema import Reason, Verdict
 
-__all__ = ["Decision", "Scored", "decide", "settled"]
+__all__ = ["Decision", "Scored", "decide", "doubtful", "settled"]
 
 _ON_TOPIC: Final = 0.4
 """Share of the claim's weighted words that a premise must cover before its contradiction counts: models
@@ -22,13 +22,17 @@ _SURE: Final = 0.85
 """Probability of entailment from which no more premises are read, and beside which a contradiction is a
 conflict. It is the model's own, not calibrated: it says how clear a premise is, not how often it is right."""
 
+_AGAINST: Final = 0.6
+"""Probability of contradiction from which a claim that fails anyway is called contradicted."""
+
 _IRRELEVANT: Final = 0.15
 
 VERBATIM_SUPPORT: Final = 0.95
 """Least support of a claim that stands word for word in a source."""
 
 MISMATCH_SUPPORT: Final = 0.3
-"""Most that support can be where a number, unit, date or sign of the claim disagrees with its evidence."""
+"""Most that support can be where a number, unit, date or sign of the claim disagrees with its evidence, or
+the evidence contradicts it."""
 
 NAME_SUPPORT: Final = 0.45
 """The same for a name: names vary too much in form for more than a review."""
@@ -56,6 +60,11 @@ class Decision:
 def settled(scored: Sequence[Scored]) -> bool:
     """Whether a further premise is not worth its cost: supported for sure, and nothing against it."""
     return max(item.score.entailment for item in scored) >= _SURE and _contradiction(scored) < 0.2
+
+
+def doubtful(scored: Sequence[Scored]) -> bool:
+    """Whether no premise makes the claim more likely entailed than not, by the model's own measure."""
+    return max(item.score.log_odds for item in scored) < 0
 
 
 def _capped(support: float, facts: FactCheck | None) -> float:
@@ -93,6 +102,8 @@ def decide(
     if not scored:
         return Decision(Verdict.UNSUPPORTED, (Reason.NO_RELEVANT_EVIDENCE,), 0.0, 0.0, None)
     best = max(scored, key=lambda item: item.score.log_odds)
+    if features is not None:
+        features = {**features, "contradiction_odds": best.score.contradiction_odds}
     support = calibration.support(best.score.log_odds, features)
     contradiction = best.score.contradiction if best.premise.relevance >= _ON_TOPIC else 0.0
     if verbatim:
@@ -102,7 +113,7 @@ def decide(
     mismatches = () if facts is None else facts.mismatches
     kinds = tuple(dict.fromkeys(mismatch.kind for mismatch in mismatches))
     if contradiction >= calibration.contradiction and (contradiction_first or support < 0.5):
-        support = min(_capped(support, facts), 1 - contradiction)
+        support = min(_capped(support, facts), MISMATCH_SUPPORT)
         reasons = (Reason.CONTRADICTED_BY_EVIDENCE, *kinds)
         return Decision(Verdict.CONTRADICTED, reasons, support, contradiction, best)
     opposed = _contradiction(scored)
@@ -118,6 +129,9 @@ def decide(
         return Decision(Verdict.SUPPORTED, (Reason.ENTAILED,), support, contradiction, best)
     if support >= calibration.review_low:
         return Decision(Verdict.REVIEW, (*kinds, Reason.UNCERTAIN), support, contradiction, best)
+    if contradiction >= _AGAINST:
+        reasons = (Reason.CONTRADICTED_BY_EVIDENCE, *kinds)
+        return Decision(Verdict.CONTRADICTED, reasons, support, contradiction, best)
     relevant = max(item.premise.relevance for item in scored) >= _IRRELEVANT
     reason = Reason.NO_SUPPORTING_EVIDENCE if relevant else Reason.NO_RELEVANT_EVIDENCE
     return Decision(Verdict.UNSUPPORTED, (reason, *kinds), support, contradiction, best)
