@@ -76,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "seed": options.seed,
         "depth": DEPTH,
         "rerank": options.rerank,
+        "arithmetic": "int8" if options.int8 else "float32",
         "resamples": RESAMPLES,
     }
     values: dict[str, dict[str, dict[str, Values]]] = {}
@@ -114,6 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, default=0, help="most queries of a collection; 0 for all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rerank", help="a cross-encoder, or 'bundled'; none by default: it takes long")
+    parser.add_argument(
+        "--int8", action="store_true", help="rerank in int8 arithmetic; refused where the processor has none"
+    )
     parser.add_argument("--embedder", help="another embedder than the bundled one")
     parser.add_argument("--pooling", choices=["mean", "cls"], help="for --embedder")
     parser.add_argument("--threads", type=int)
@@ -173,10 +177,16 @@ def _reranked(
     from surefoot.models.manifest import resolve_model
     from surefoot.rerank import Reranker
 
-    reranker = Reranker(None if options.rerank == "bundled" else options.rerank, threads=options.threads)
+    reranker = Reranker(
+        None if options.rerank == "bundled" else options.rerank,
+        threads=options.threads,
+        arithmetic="int8" if options.int8 else "float32",
+    )
     reranker.load()
     resolved = resolve_model(None if options.rerank == "bundled" else options.rerank, task="relevance")
-    scored_by = (resolved.fingerprint, resolved.record.to_dict()["fusion"])
+    scored_by: tuple[object, ...] = (resolved.fingerprint, resolved.record.to_dict()["fusion"])
+    if options.int8:
+        scored_by += ("int8",)
     texts = {name: f"{title}\n{text}" if title else text for name, title, text in collection.documents}
     path = options.work / f"{collection.name}.{_digest(collection.digest, scored_by)[:16]}.scores.jsonl"
     known: dict[str, dict[str, float]] = {}
@@ -196,6 +206,8 @@ def _reranked(
             missing = [name for name in wanted if name not in scores]
             if missing:
                 ranking = reranker.rerank(query, [texts[name] for name in missing], top_k=None)
+                if options.int8 and not (ranking.model or "(int8)").endswith("(int8)"):
+                    raise SystemExit("retrieval.py: this processor or model does not do int8 arithmetic")
                 for item in ranking:
                     # What the reranker orders by: the logit, or what its manifest joins with it.
                     score = item.reranker_score if item.fused_score is None else item.fused_score

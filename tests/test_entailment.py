@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 
-from surefoot.entailment import NliModel, _columns
+from surefoot.entailment import Entailment, NliModel, _columns
 from surefoot.errors import ModelError
 from surefoot.models.manifest import bundled
 
@@ -30,6 +31,19 @@ def test_probabilities_sum_to_one_and_point_the_right_way(model: NliModel) -> No
     assert opposite.contradiction > 0.5
     assert other.entailment < 0.5
     assert same.log_odds > 0 > opposite.log_odds
+    assert opposite.contradiction_odds > 1 > 0 > other.contradiction_odds
+    assert opposite.contradiction_odds == pytest.approx(math.log(opposite.contradiction / opposite.neutral))
+
+
+@pytest.mark.parametrize(
+    ("neutral", "contradiction", "expected"),
+    [(0.5, 0.0, -26.2), (0.0, 0.5, 26.2), (0.0, 0.0, 0.0), (1e-300, 1e-300, 0.0)],
+)
+def test_odds_of_contradiction_are_finite_where_a_probability_is_nothing(
+    neutral: float, contradiction: float, expected: float
+) -> None:
+    score = Entailment(1 - neutral - contradiction, neutral, contradiction, 0.0)
+    assert score.contradiction_odds == pytest.approx(expected, abs=0.1)
 
 
 def test_a_wrong_label_order_is_noticed() -> None:
