@@ -21,7 +21,7 @@ pytest.importorskip("safetensors")
 
 from training.verify import __main__ as command_line  # noqa: E402
 from training.verify.augment import chatty, crowded, doubled  # noqa: E402
-from training.verify.calibrate import CANDIDATES, calibrated, left_out  # noqa: E402
+from training.verify.calibrate import CANDIDATES, TRUST, calibrated, left_out, settle  # noqa: E402
 from training.verify.data import (  # noqa: E402
     edited_pairs,
     forbidden,
@@ -765,38 +765,38 @@ def test_the_package_computes_what_was_fitted(candidate):
         assert calibration.support(odds, features) == pytest.approx(support, abs=1e-4)
 
 
-def test_development_sets_make_the_decision_and_the_bands_where_they_are_given():
+def test_development_sets_move_trust_in_the_network_scale_shifts_and_bands_only():
     items, logits = made_items()
     alone = calibrated(items, logits)
-    known = [index for index, item in enumerate(items) if item.set in "ab"]
-    sample = [items[index] for index in known]
-    both = calibrated(items, logits, development=(sample, logits[known]))
+    some = [index for index, item in enumerate(items) if item.set in "ab"]
+    both = calibrated(items, logits, development=([items[i] for i in some], logits[some]))
     assert both["candidate"] == alone["candidate"]
-    assert alone["development_left_out"] is None
-    inputs = inputs_of(sample, logits[known])
-    weights = balanced_weights([item.set for item in sample], np.asarray([not item.bad for item in sample]))
-    labels = np.asarray([not item.bad for item in sample])
-    expected = fit(inputs, labels, weights, **CANDIDATES[both["candidate"]])
-    got = Decision.from_json(both["decision"])
-    assert np.abs(got.support(inputs) - expected.support(inputs)).max() < 0.01
-    assert both["presets"] != alone["presets"]
+    ratios: dict[bool, list[float]] = {True: [], False: []}
+    for one, two in zip(alone["decision"]["terms"], both["decision"]["terms"], strict=True):
+        network = one["input"] in ("entailment", "contradiction_odds")
+        ratios[network] += [b / a for a, b in zip(one["rise"], two["rise"], strict=True) if a > 0.05]
+    for found in ratios.values():
+        assert max(found) == pytest.approx(min(found), rel=0.05)
+    trust = ratios[True][0] / ratios[False][0]
+    assert min(abs(trust / factor - 1) for factor in TRUST) < 0.05
+    assert both["calibration"] != alone["calibration"]
     assert both["held"] == alone["held"]
 
 
 def test_a_development_set_has_no_say_in_what_is_said_of_it_left_out():
     items, logits = made_items()
-    options = CANDIDATES["nli + contradiction + alignment, gated"]
-    found = left_out(items, inputs_of(items, logits), options)
+    inputs = inputs_of(items, logits)
+    decision = settle(items, inputs, CANDIDATES["nli + contradiction + alignment, gated"])
+    found = left_out(decision, items, inputs)
     # Other labels of one set change the figures of the others, whose decisions saw it, not its own ranking.
     turned = [replace(item, bad=not item.bad) if item.set == "a" else item for item in items]
-    other = left_out(turned, inputs_of(turned, logits), options)
+    other = left_out(decision, turned, inputs)
     assert found is not None
     assert other is not None
     assert other["a"]["auroc"] == pytest.approx(1 - found["a"]["auroc"])
     assert other["b"]["ece"] != pytest.approx(found["b"]["ece"])
-    one = [item for item in items if item.set == "a"]
-    alone = logits[[item.set == "a" for item in items]]
-    assert left_out(one, inputs_of(one, alone), options) is None
+    one = [index for index, item in enumerate(items) if item.set == "a"]
+    assert left_out(decision, [items[index] for index in one], inputs[one]) is None
 
 
 def test_items_survive_the_disk(tmp_path):

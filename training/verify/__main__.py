@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--held", type=Path, required=True, help="held.jsonl.gz of the data command")
             command.add_argument("--out", type=Path, required=True, help="JSON to write")
             command.add_argument(
-                "--development", type=Path, help="measured.jsonl.gz: scale, shift and presets come from it"
+                "--development", type=Path, help="measured.jsonl.gz: trust, scale, shifts and presets from it"
             )
             command.add_argument("--development-logits", type=Path, help="as --logits, for --development")
             command.add_argument("--candidate", help="the decision to take; the best one by default")
