@@ -84,6 +84,7 @@ def test_a_claim_that_fails_is_called_contradicted_where_its_evidence_says_the_o
     assert decide([scored(0.2, 0.5)], None, wary).verdict is Verdict.UNSUPPORTED
     assert decide([scored(0.2, 0.7, relevance=0.1)], None, wary).verdict is Verdict.UNSUPPORTED
     # What is supported all the same, or nearly so, is not: from 0.9 on it would be.
+    assert decide([scored(0.2, 0.7)], None, replace(wary, b=1.0)).verdict is Verdict.REVIEW
     assert decide([scored(0.2, 0.7)], None, replace(wary, b=4.0)).verdict is Verdict.SUPPORTED
     assert decide([scored(0.05, 0.94)], None, replace(wary, b=4.0)).verdict is Verdict.CONTRADICTED
 

@@ -54,7 +54,7 @@ class Entailment:
 
     @property
     def contradiction_odds(self) -> float:
-        """ln(contradiction / neutral), within +-27; of two labels, where there is no contradiction, -27."""
+        """ln(contradiction / neutral), within +-27; far below 0 where a model has no label for it."""
         return math.log(max(self.contradiction, _LEAST) / max(self.neutral, _LEAST))
 
 

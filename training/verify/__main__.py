@@ -10,7 +10,8 @@
     python -m training.verify export --checkpoint WORK/trunk/checkpoint --decision decision.json
 
 Each command has ``--help``. Training resumes where it was stopped, gives the same weights for the same seed
-and number of threads, and uses a GPU where there is one. Nothing is fitted on the sets that ``--dev`` names.
+and number of threads, and uses a GPU where there is one. Nothing is trained on the sets that ``--dev`` names;
+``calibrate --development`` takes a few numbers of the decision from them.
 """
 
 from __future__ import annotations
@@ -193,8 +194,8 @@ def _scored(
         items = kept
     if kept_logits and kept_logits.is_file():
         logits = np.load(kept_logits, allow_pickle=False)
-        if len(logits) != len(items):
-            raise SystemExit(f"{kept_logits} belongs to other claims")
+        if logits.shape != (len(items), 3, 3):
+            raise SystemExit(f"{kept_logits} belongs to other claims, or to fewer premises of each")
     else:
         logits = score_items(options.checkpoint, items, device=options.device)
         if kept_logits:

@@ -1,6 +1,6 @@
 """Fit the decision on held-out training data: choose inputs, fit, calibrate, set thresholds.
 
-Choices are made by leaving one set out: a decision is fitted on the other sets and judged on the one left
+A candidate is judged by leaving one set out: it is fitted on the other sets and asked about the one left
 out, since it will be asked about sets that nobody has seen. Development sets, where they are given, set four
 numbers and the bands of the presets: how far the network is trusted beside the other inputs, scale, and a
 shift each for short and long sources. Held-out documents of sets that the network was trained on flatter it,
@@ -28,7 +28,8 @@ __all__ = ["CANDIDATES", "PRESETS", "calibrated", "can_ship", "cross_fitted", "p
 
 CONTRADICTION: Final = 0.8
 """Probability from which a claim is contradicted whatever its support. The decision weighs contradiction too:
-no claim of the development sets is both; of four from 0.7 on, two were true."""
+no claim of the development sets has a support of 0.5 and a contradiction of 0.8; of the four with 0.7, two
+were true."""
 
 TRUST: Final = (1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)
 """Factors on the weight of the network that are tried on development sets."""

@@ -11,7 +11,7 @@
 ``held.jsonl.gz``
     claims of held-out documents with their selected premises: thresholds and the decision are fitted on them.
 ``measured.jsonl.gz``
-    the fixed sample of development sets (``--dev``); nothing is fitted on it.
+    the fixed sample of development sets (``--dev``); nothing is trained on it.
 ``claim_only.json``
     how much of the labels the claims alone give away.
 """

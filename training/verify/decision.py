@@ -2,8 +2,8 @@
 
 support = sigmoid(b + sum over terms). A term is a piecewise linear function of one input with slopes of one
 sign, or of the product of two such functions; all coefficients are 0 or more, so that more entailment never
-lowers the support and more unseen words never raise it. It is fitted on labelled claims, each set and
-class weighing the same, and is a few numbers in JSON that need no library to be evaluated.
+lowers the support and more unseen words never raise it. It is fitted on held-out training data, each
+set and class weighing the same, and is a few numbers in JSON that need no library to be evaluated.
 """
 
 from __future__ import annotations

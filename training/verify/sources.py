@@ -18,7 +18,7 @@ from typing import Any, Final
 __all__ = ["EXCLUDED", "SOURCES", "Row", "SourceSet", "group_of", "is_held_out", "normalised", "read_set"]
 
 HELD_SHARE: Final = 8
-"""Percent of the premises of each set that are never trained on: choices and thresholds are made on them."""
+"""Percent of the premises of each set that are never trained on: the decision is fitted on them."""
 
 
 @dataclass(frozen=True, slots=True)

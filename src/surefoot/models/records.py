@@ -54,7 +54,8 @@ class Calibration:
             ``"monotone"``: the same where x is what ``decision`` makes of them and of the features.
         a, b: fitted so that a support of 0.5 is the decision threshold; 1 and 0 leave x as it is.
         review_low, review_high: a support in [review_low, review_high) is undecided; 0 to 1.
-        contradiction: probability of contradiction from which a claim counts as contradicted, 0 to 1.
+        contradiction: probability of contradiction from which a claim counts as contradicted whatever its
+            support, 0 to 1. A claim that fails anyway counts as contradicted from 0.6.
         decision: of the kind ``"monotone"``, else ``None``.
         presets: thresholds (``review_low``, ``review_high``) by name of a task.
     """

@@ -32,7 +32,7 @@ VERBATIM_SUPPORT: Final = 0.95
 
 MISMATCH_SUPPORT: Final = 0.3
 """Most that support can be where a number, unit, date or sign of the claim disagrees with its evidence, or
-the evidence contradicts it."""
+the evidence contradicts it so clearly that support does not matter."""
 
 NAME_SUPPORT: Final = 0.45
 """The same for a name: names vary too much in form for more than a review."""
@@ -89,14 +89,17 @@ def decide(
     Contradiction is looked at first: a premise that contradicts a claim shares nearly all of its words, so
     that another premise easily passes as support. It counts where even the premise that supports the claim
     best contradicts it: premises of one claim overlap, and one that is read out of its context often seems
-    to contradict what the fuller one says.
+    to contradict what the fuller one says. From the calibration's threshold on it overrules support; where
+    support fails by itself, less of it (:data:`_AGAINST`) makes the difference between a claim that its
+    evidence contradicts and one that it does not bear.
 
     Args:
         scored: every premise that was read; may be empty.
         facts: comparison of the claim with its evidence, or ``None`` where it was not made.
         calibration: of the model.
         verbatim: a sentence of the sources says the claim word for word.
-        contradiction_first: off, contradiction only matters where support fails.
+        contradiction_first: off, a contradiction overrules nothing that is supported; a calibration may still
+            weigh it.
         features: of the claim, where the calibration asks for them.
     """
     if not scored:
