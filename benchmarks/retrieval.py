@@ -206,7 +206,7 @@ def _reranked(
             missing = [name for name in wanted if name not in scores]
             if missing:
                 ranking = reranker.rerank(query, [texts[name] for name in missing], top_k=None)
-                if options.int8 and not (ranking.model or "(int8)").endswith("(int8)"):
+                if options.int8 and ranking.model is not None and not ranking.model.endswith("(int8)"):
                     raise SystemExit("retrieval.py: this processor or model does not do int8 arithmetic")
                 for item in ranking:
                     # What the reranker orders by: the logit, or what its manifest joins with it.

@@ -661,6 +661,19 @@ def test_the_third_premise_is_read_only_where_the_others_leave_the_claim_in_doub
     assert found[0, 0] == found[2, 0] > found[1, 0] > 0
 
 
+def test_kept_logits_of_fewer_premises_are_refused(encoder, tmp_path):
+    items, logits = made_items(6)
+    write_items(tmp_path / "items.gz", items)
+    arguments = ["evaluate", "--checkpoint", str(encoder), "--items", str(tmp_path / "items.gz")]
+    arguments += ["--logits", str(tmp_path / "kept.npy")]
+    np.save(tmp_path / "kept.npy", logits)
+    assert logits.shape == (6, 2, 3)
+    with pytest.raises(SystemExit, match="fewer premises"):
+        command_line.main(arguments)
+    np.save(tmp_path / "kept.npy", np.concatenate([logits, logits[:, :1] * np.nan], axis=1))
+    assert command_line.main(arguments) in (None, 0)
+
+
 def test_contradiction_against_neutral_is_that_of_the_best_premise():
     logits = np.asarray([[[0.0, 2.0, 5.0], [1.0, 1.0, 0.5], [np.nan] * 3]])
     found = nli_of(logits, [(1.0, 1.0)])

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import minimize
-from training.verify.decision import INPUTS, Decision, balanced_weights, fit, inputs_of, longness
+from training.verify.decision import INPUTS, NLI, Decision, balanced_weights, fit, inputs_of, longness
 from training.verify.figures import is_answer_set
 from training.verify.measured import Item
 
@@ -34,19 +34,18 @@ were true."""
 TRUST: Final = (1.0, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1)
 """Factors on the weight of the network that are tried on development sets."""
 
-_NLI: Final = ("entailment", "entailment_joined", "entailment_least", "contradiction", "contradiction_odds")
 _SHARES: Final = ("unseen_all", "unseen_near", "unseen_read", "overlap", "bigrams")
 _VECTORS: Final = ("cosine", "aligned", "aligned_low")
 _FACTS: Final = ("figures_missing", "names_missing", "hard_mismatch", "name_mismatch", "negation_differs")
 
 CANDIDATES: Final[Mapping[str, dict[str, Any]]] = {
     "nli, best premise": {"use": ("entailment",)},
-    "nli": {"use": _NLI},
+    "nli": {"use": NLI},
     "features": {"use": (*_SHARES, *_VECTORS, *_FACTS)},
     "aligned": {"use": ("aligned",)},
     "unseen": {"use": ("unseen_all",)},
-    "nli + unseen": {"use": (*_NLI, "unseen_all")},
-    "nli + aligned": {"use": (*_NLI, "aligned", "aligned_low")},
+    "nli + unseen": {"use": (*NLI, "unseen_all")},
+    "nli + aligned": {"use": (*NLI, "aligned", "aligned_low")},
     "nli + alignment + unseen, gated": {
         "use": ("entailment", "aligned", "unseen_near"),
         "pieces": 1,
@@ -85,12 +84,12 @@ CANDIDATES: Final[Mapping[str, dict[str, Any]]] = {
         "penalty": 0.001,
         "gated": True,
     },
-    "nli + vectors + facts": {"use": (*_NLI, *_VECTORS, *_FACTS)},
-    "all": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS)},
-    "all, stiff": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS), "penalty": 0.1},
-    "all, two pieces": {"use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS), "pieces": 2},
+    "nli + vectors + facts": {"use": (*NLI, *_VECTORS, *_FACTS)},
+    "all": {"use": (*NLI, *_SHARES, *_VECTORS, *_FACTS)},
+    "all, stiff": {"use": (*NLI, *_SHARES, *_VECTORS, *_FACTS), "penalty": 0.1},
+    "all, two pieces": {"use": (*NLI, *_SHARES, *_VECTORS, *_FACTS), "pieces": 2},
     "all, with product": {
-        "use": (*_NLI, *_SHARES, *_VECTORS, *_FACTS),
+        "use": (*NLI, *_SHARES, *_VECTORS, *_FACTS),
         "products": (("entailment", "aligned"), ("entailment", "unseen_near")),
     },
 }
@@ -215,7 +214,7 @@ def left_out(decision: Decision, items: Sequence[Item], inputs: np.ndarray) -> d
 def _trusting(decision: Decision, factor: float) -> Decision:
     """The same with ``factor`` times the weight of the network."""
     ramps = tuple(
-        (name, knots, tuple(factor * slope for slope in slopes) if name in _NLI else slopes, side)
+        (name, knots, tuple(factor * slope for slope in slopes) if name in NLI else slopes, side)
         for name, knots, slopes, side in decision.ramps
     )
     return replace(decision, ramps=ramps)

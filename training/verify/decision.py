@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from training.verify.measured import Item
 from training.verify.selection import FEATURES
 
-__all__ = ["INPUTS", "SIGNS", "Decision", "fit", "inputs_of", "longness", "nli_of"]
+__all__ = ["INPUTS", "NLI", "SIGNS", "Decision", "fit", "inputs_of", "longness", "nli_of"]
 
 ON_TOPIC: Final = 0.4
 SURE: Final = 0.85
