@@ -14,7 +14,8 @@ from benchmarks import index_scale, retrieval
 from benchmarks.retrieval_sets import load_collections
 from benchmarks.runs import Progress
 
-from surefoot import Reranker
+from surefoot import Reranker, runtime
+from surefoot.processor import INT8, processor
 
 FIXTURE = Path(__file__).parent / "fixtures" / "models" / "bert-embed"
 MODEL = ["--embedder", str(FIXTURE), "--pooling", "mean", "--threads", "1"]
@@ -127,6 +128,31 @@ def test_every_list_is_reranked_in_the_order_of_the_bundled_reranker(
 
     monkeypatch.setattr("surefoot.rerank.Reranker.rerank", refuse)
     assert retrieval._reranked(collection, lists, options, Progress(1)) == made
+
+
+def test_int8_scores_are_kept_apart_and_never_taken_from_float32(
+    data: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure(data, tmp_path, "--rerank", "bundled")
+    kept = {path: path.read_bytes() for path in (tmp_path / "work").glob("*.scores.jsonl")}
+    assert kept
+
+    def on(feature: str) -> None:
+        """As if a process began on such a processor."""
+        monkeypatch.setattr(runtime, "processor", lambda: ("some processor", [feature]))
+        monkeypatch.setattr("surefoot.rerank.reranker._models", {})
+
+    on("avx2")
+    with pytest.raises(SystemExit, match="does not do int8"):
+        measure(data, tmp_path, "--rerank", "bundled", "--int8")
+    on("avx-vnni")
+    if not INT8 & set(processor()[1]):
+        monkeypatch.setattr(runtime, "_LARGEST_GAP", float("inf"))
+    measure(data, tmp_path, "--rerank", "bundled", "--int8")
+    fresh = set((tmp_path / "work").glob("*.scores.jsonl")) - set(kept)
+    assert len(fresh) == len(kept)
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert not {path.read_bytes() for path in fresh} & set(kept.values())
 
 
 def test_a_second_run_takes_what_there_is(
