@@ -20,6 +20,7 @@ pytest.importorskip("scipy")
 pytest.importorskip("safetensors")
 
 from training.verify import __main__ as command_line  # noqa: E402
+from training.verify import teach  # noqa: E402
 from training.verify.augment import chatty, crowded, doubled  # noqa: E402
 from training.verify.calibrate import CANDIDATES, TRUST, calibrated, left_out, settle  # noqa: E402
 from training.verify.data import (  # noqa: E402
@@ -45,13 +46,24 @@ from training.verify.leaks import claim_only  # noqa: E402
 from training.verify.learn import Settings, loss_of, rate_at, train  # noqa: E402
 from training.verify.measured import Item, grounding_items, read_items, write_items  # noqa: E402
 from training.verify.model import CLASSES, Network  # noqa: E402
-from training.verify.pairs import LABELS, Pair, batches, encode, read_pairs, write_pairs  # noqa: E402
+from training.verify.pairs import (  # noqa: E402
+    LABELS,
+    Pair,
+    batches,
+    encode,
+    part_of,
+    read_pairs,
+    write_pairs,
+)
+from training.verify.parts import gains  # noqa: E402
+from training.verify.parts import table as parts_table  # noqa: E402
 from training.verify.questions import question_claims, stated  # noqa: E402
 from training.verify.score import score_pairs  # noqa: E402
 from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
 from training.verify.shapes import cases, neighbours, pairs_of  # noqa: E402
 from training.verify.sources import EXCLUDED, SOURCES, Row, is_held_out, normalised, read_set  # noqa: E402
 
+from surefoot import metrics  # noqa: E402
 from surefoot.models.records import Calibration  # noqa: E402
 
 WORDS = "the a cat dog bird sat ran flew on in mat park tree red blue not is was big small old new".split()
@@ -560,6 +572,117 @@ def test_a_checkpoint_is_what_transformers_reads(encoder, tmp_path):
     assert theirs.config.id2label[0] == "entailment"
 
 
+def mpnet_folder(folder: Path) -> Path:
+    """A tiny MPNet without a head, with the tokenizer's template of that family."""
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *WORDS]
+    tokenizer = Tokenizer(models.WordLevel({word: index for index, word in enumerate(tokens)}, "<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    config = transformers.MPNetConfig(
+        vocab_size=len(tokens),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=300,
+        pad_token_id=1,
+        initializer_range=0.3,
+    )
+    torch.manual_seed(0)
+    transformers.MPNetModel(config).save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_an_mpnet_checkpoint_is_what_transformers_reads(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    network = Network.load(mpnet_folder(tmp_path / "encoder"), seed=3).eval()
+    network.save(tmp_path / "checkpoint", tokenizer_from=tmp_path / "encoder")
+    theirs = (
+        transformers.MPNetForSequenceClassification.from_pretrained(tmp_path / "checkpoint").eval().float()
+    )
+    # Longer than 128 tokens, so that the last bucket of distances is reached; and a row with padding.
+    ids = torch.randint(4, 4 + len(WORDS), (2, 200), generator=torch.Generator().manual_seed(1))
+    ids[1, 150:] = 1
+    mask = (ids != 1).long()
+    with torch.inference_mode():
+        ours = Network.load(tmp_path / "checkpoint").eval()(ids, torch.zeros_like(ids), mask)
+        expected = theirs(input_ids=ids, attention_mask=mask).logits
+    assert expected.std() > 0.05
+    assert torch.allclose(ours, expected, atol=1e-5)
+
+
+def test_another_kind_of_network_is_refused():
+    with pytest.raises(ValueError, match="no network for 'roberta'"):
+        Network({"model_type": "roberta"})
+
+
+def test_a_pair_with_two_separators_is_cut_before_both(tmp_path):
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(mpnet_folder(tmp_path) / "tokenizer.json"))
+    pairs = [Pair(" ".join(WORDS[:12] * 5), "the cat sat", "entailment", "x")]
+    (row,) = encode(pairs, tokenizer, 24)
+    whole = tokenizer.encode(" ".join(WORDS[:12]), "the cat sat").ids
+    assert len(row.ids) == 24
+    assert row.ids[-6:].tolist() == whole[-6:]
+    assert row.ids[row.second :].tolist() == whole[-4:]
+    assert row.ids[:18].tolist() == tokenizer.encode(pairs[0].premise).ids[:18]
+
+
+def test_a_teacher_of_another_family_teaches(encoder, tmp_path):
+    """The student sees no true label, only what the teacher says of pairs that it was not trained on."""
+    pairs = toy_pairs(600)
+    write_pairs(tmp_path / "pairs.gz", pairs)
+    base = mpnet_folder(tmp_path / "mpnet")
+    settings = Settings(
+        rate=2e-3, layer_decay=1.0, head_rate=1.0, batch_tokens=200, budget=60_000, warmup=2_000, most=64
+    )
+    # Toy pairs are few different ones: parts by text would leave kinds of pairs out.
+    teacher = train([tmp_path / "pairs.gz"], base, tmp_path / "teacher", settings, device="cpu")
+    write_pairs(tmp_path / "unlabelled.gz", [replace(pair, label="neutral") for pair in pairs])
+    arguments = ["label", "--teacher", str(teacher), "--data", str(tmp_path / "unlabelled.gz")]
+    assert command_line.main([*arguments, "--out", str(tmp_path / "taught"), "--device", "cpu"]) == 0
+    (chunk,) = (tmp_path / "taught").iterdir()
+    taught = read_pairs(chunk)
+    assert sorted(pair.claim for pair in taught) == sorted(pair.claim for pair in pairs)
+    assert all(sum(pair.teacher) == pytest.approx(1, abs=1e-4) for pair in taught)
+    student = train([chunk], encoder, tmp_path / "student", replace(settings, taught=1.0), device="cpu")
+    fresh = toy_pairs(200, seed=9)
+    logits = score_pairs(student, [(pair.premise, pair.claim) for pair in fresh], device="cpu", most=64)
+    right = [CLASSES[int(row.argmax())] == pair.label for row, pair in zip(logits, fresh, strict=True)]
+    assert np.mean(right) > 0.9
+
+
+def test_labelling_goes_on_after_the_last_whole_chunk(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(teach, "CHUNK", 20)
+    pairs = [Pair(" ".join(WORDS[:n]), " ".join(WORDS[n : n + 3]), "entailment", "x") for n in range(1, 10)]
+    pairs = [replace(pair, source=f"s{number}") for number in range(6) for pair in pairs]
+    write_pairs(tmp_path / "pairs.gz", pairs)
+    out = tmp_path / "taught"
+    options = {"device": "cpu", "most": 64}
+    assert teach.label(encoder, [tmp_path / "pairs.gz"], out, limit=40, **options) == 40
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert sorted(first) == ["0000.jsonl.gz", "0001.jsonl.gz"]
+    (out / "0001.jsonl.gz").unlink()
+    (out / "0000.jsonl.gz").write_bytes(b"kept")
+    assert teach.label(encoder, [tmp_path / "pairs.gz"], out, **options) == len(pairs)
+    assert (out / "0000.jsonl.gz").read_bytes() == b"kept"
+    assert (out / "0001.jsonl.gz").read_bytes() == first["0001.jsonl.gz"]
+    assert len(read_pairs(out / "0002.jsonl.gz")) == len(pairs) - 40
+
+
+def test_parts_are_apart_and_together_everything():
+    pairs = [Pair(f"premise {number}", "claim", "entailment", "x") for number in range(1000)]
+    low, high = part_of(pairs, 0, 0.3), part_of(pairs, 0.3, 1)
+    assert sorted(pair.premise for pair in low + high) == sorted(pair.premise for pair in pairs)
+    assert 250 < len(low) < 350
+    assert part_of(pairs[::-1], 0, 0.3) == low[::-1]
+
+
 def test_an_average_weighs_the_checkpoints_by_their_shares(encoder, tmp_path):
     parts = []
     for seed in (1, 2):
@@ -672,6 +795,60 @@ def test_kept_logits_of_fewer_premises_are_refused(encoder, tmp_path):
         command_line.main(arguments)
     np.save(tmp_path / "kept.npy", np.concatenate([logits, logits[:, :1] * np.nan], axis=1))
     assert command_line.main(arguments) in (None, 0)
+
+
+def test_what_a_decision_gains_on_its_parts_is_paired_by_group():
+    rng = np.random.default_rng(0)
+    selected = Selected("c", ("p",), (1.0,), (0.0,) * len(FEATURES), False)
+    items = [
+        Item(name, f"{name}{index // 2}", index % 2 == 1, "", False, selected)
+        for name in ("one", "two", "answers.qa")
+        for index in range(80)
+    ]
+    good = np.asarray([not item.bad for item in items])
+    noise = rng.normal(size=len(items))
+    whole = good * 2.0 + noise
+    systems = {"same": whole * 3, "weak": good * 0.5 + noise, "better": good * 9.0 + noise, "random": noise}
+    found = gains(items, whole, systems)
+    assert list(found) == ["one", "two"]
+    for row in found.values():
+        assert row["gain"]["same"] == {"value": 0.0, "ci": [0.0, 0.0]}
+        assert row["gain"]["weak"]["ci"][0] > 0.05
+        assert row["gain"]["better"]["ci"][1] < 0
+        low, high = row["gain"]["random"]["ci"]
+        assert low < row["gain"]["random"]["value"] < high
+    here = [index for index, item in enumerate(items) if item.set == "one"]
+    assert found["one"]["auroc"]["weak"] == pytest.approx(metrics.auroc(good[here], systems["weak"][here]))
+    # An abstention scores 0 in every system.
+    silent = [replace(item, selected=None) for item in items]
+    assert gains(silent, whole, systems)["one"]["auroc"] == dict.fromkeys(("decision", *systems), 0.5)
+    assert parts_table(found).splitlines()[2].startswith("| one | ")
+
+
+def test_parts_are_among_the_figures_of_a_decision(encoder, tmp_path, capsys):
+    items, logits = made_items(40)
+    logits = np.concatenate([logits, logits[:, :1] * np.nan], axis=1)
+    write_items(tmp_path / "items.gz", items)
+    np.save(tmp_path / "kept.npy", logits)
+    shared = ["--checkpoint", str(encoder), "--logits", str(tmp_path / "kept.npy")]
+    decision = ["--held", str(tmp_path / "items.gz"), "--out", str(tmp_path / "decision.json")]
+    candidate = ["--candidate", "nli + contradiction + alignment, gated"]
+    assert command_line.main(["calibrate", *shared, *decision, *candidate]) == 0
+    arguments = [
+        "evaluate",
+        *shared,
+        "--items",
+        str(tmp_path / "items.gz"),
+        "--json",
+        str(tmp_path / "out.json"),
+    ]
+    capsys.readouterr()
+    assert command_line.main([*arguments, "--decision", str(tmp_path / "decision.json")]) == 0
+    parts = json.loads((tmp_path / "out.json").read_text("utf-8"))["parts"]
+    assert set(parts) == {item.set for item in items}
+    for row in parts.values():
+        assert set(row["gain"]) == {"network", "alignment", "share of unseen words"}
+    assert "| set | decision | network | alignment | share of unseen words |" in capsys.readouterr().out
 
 
 def test_contradiction_against_neutral_is_that_of_the_best_premise():
@@ -874,7 +1051,7 @@ def test_a_measured_sample_reads_answers_and_claims(tmp_path):
 
 
 def test_every_command_has_help(capsys):
-    for name in ("data", "train", "average", "calibrate", "evaluate", "export"):
+    for name in ("data", "train", "label", "average", "calibrate", "evaluate", "export"):
         with pytest.raises(SystemExit) as stopped:
             command_line.main([name, "--help"])
         assert stopped.value.code == 0

@@ -2,6 +2,8 @@
 
     python -m training.verify data --train DIR --dev DIR --out WORK
     python -m training.verify train --data WORK/human.jsonl.gz --init ENCODER --out WORK/trunk
+    python -m training.verify label --teacher WORK/teacher/checkpoint --data WORK/human.jsonl.gz \
+        --out WORK/taught
     python -m training.verify average --models WORK/trunk/checkpoint WORK/branch/checkpoint --out WORK/mean
     python -m training.verify calibrate --checkpoint WORK/trunk/checkpoint --held WORK/held.jsonl.gz \
         --out decision.json
@@ -46,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _data_parser(commands.add_parser("data", help="make pairs, held-out claims, and the measured sample"))
     _train_parser(commands.add_parser("train", help="train, or go on with a run"))
+    _label_parser(commands.add_parser("label", help="a larger network's opinion of pairs, to learn from"))
     average = commands.add_parser("average", help="mean of the weights of checkpoints")
     average.set_defaults(run=_average)
     average.add_argument("--models", type=Path, nargs="+", required=True, help="folders of checkpoints")
@@ -121,7 +124,33 @@ def _train_parser(parser: argparse.ArgumentParser) -> None:
             default=field.default,
             help=f"default {field.default}",
         )
+    _part_option(parser)
     parser.add_argument("--weights", nargs="*", default=[], help="SOURCE=WEIGHT of the loss, e.g. defacto=2")
+
+
+def _label_parser(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_label)
+    parser.add_argument("--teacher", type=Path, required=True, help="checkpoint of a BERT or an MPNet")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="files of pairs")
+    parser.add_argument("--out", type=Path, required=True, help="folder; a stopped run goes on in it")
+    _part_option(parser)
+    parser.add_argument("--most", type=int, default=192, help="tokens of a pair")
+    parser.add_argument("--limit", type=int, default=0, help="most pairs; 0 is all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+
+
+def _part_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--part",
+        type=float,
+        nargs=2,
+        default=(0.0, 1.0),
+        metavar=("FROM", "TO"),
+        help="only this part of the pairs, drawn by their texts: 0 0.4 for a teacher, 0.4 1 to ask it about",
+    )
 
 
 def _data(options: argparse.Namespace) -> None:
@@ -155,12 +184,32 @@ def _train(options: argparse.Namespace) -> None:
             options.out,
             settings,
             source_weights=weights,
+            part=tuple(options.part),
             device=options.device,
             threads=options.threads,
             minutes=options.minutes,
             save_every=options.save_every,
         )
     )
+
+
+def _label(options: argparse.Namespace) -> None:
+    import torch
+    from training.verify.teach import label
+
+    torch.set_num_threads(options.threads)
+    count = label(
+        options.teacher,
+        options.data,
+        options.out,
+        part=tuple(options.part),
+        most=options.most,
+        limit=options.limit,
+        seed=options.seed,
+        device=options.device,
+        precision=options.precision,
+    )
+    print(json.dumps({"pairs": count}))
 
 
 def _average(options: argparse.Namespace) -> None:

@@ -19,9 +19,9 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn import functional
 from training.verify.model import Network, pick_device
-from training.verify.pairs import LABELS, Batch, Encoded, batches, encode, read_pairs
+from training.verify.pairs import LABELS, Batch, Encoded, batches, encode, part_of, read_pairs
 
-__all__ = ["Settings", "loss_of", "rate_at", "train"]
+__all__ = ["Settings", "loss_of", "rate_at", "taught_loss", "train"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Settings:
         falling: share of the budget over which the rate falls to zero.
         smoothing: label smoothing of a class among three.
         most: longest pair, in tokens.
+        taught: share of the loss that asks for the teacher's probabilities instead of the label, where a pair
+            has them (Hinton et al. 2015).
         precision: of the products, ``float32`` or ``bfloat16``; weights and optimiser are float32 in both.
     """
 
@@ -54,6 +56,7 @@ class Settings:
     smoothing: float = 0.06
     most: int = 192
     dropout: float = 0.1
+    taught: float = 0.0
     precision: str = "float32"
     seed: int = 1
 
@@ -70,6 +73,11 @@ def loss_of(logits: torch.Tensor, labels: torch.Tensor, smoothing: float) -> tor
     three = (1 - smoothing) * picked + smoothing * log_p.mean(dim=1)
     two = (1 - smoothing / 2) * log_not + smoothing / 2 * log_p[:, 0]
     return -torch.where(labels == LABELS.index("not_entailment"), two, three)
+
+
+def taught_loss(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Cross entropy [rows] of logits [rows, 3] with a teacher's probabilities [rows, 3]."""
+    return -(teacher * functional.log_softmax(logits.float(), dim=1)).sum(dim=1)
 
 
 def rate_at(seen: int, settings: Settings) -> float:
@@ -100,10 +108,11 @@ def _groups(network: Network, settings: Settings) -> list[dict[str, object]]:
 
     for parameter in network.words.parameters():
         parameter.requires_grad_(False)
+    lowest = [network.places, network.near if network.kind == "mpnet" else network.sides, network.norm]
     if settings.frozen:
-        for module in (network.places, network.sides, network.norm, *network.layers[: settings.frozen]):
+        for module in (*lowest, *network.layers[: settings.frozen]):
             module.requires_grad_(False)
-    for module in (network.places, network.sides, network.norm):
+    for module in lowest:
         add(module, settings.layer_decay**depth)
     for index, layer in enumerate(network.layers):
         add(layer, settings.layer_decay ** (depth - 1 - index))
@@ -119,6 +128,7 @@ def train(
     settings: Settings,
     *,
     source_weights: Mapping[str, float] | None = None,
+    part: tuple[float, float] = (0.0, 1.0),
     device: str = "auto",
     threads: int = 1,
     minutes: float = 0,
@@ -132,6 +142,7 @@ def train(
         out: ``state.pt`` (to resume), ``checkpoint/`` (the last one), ``log.jsonl``, ``training.json``.
         settings: see there; a resumed run must have the same.
         source_weights: source -> weight of its loss; 1 by default.
+        part: of the pairs, see :func:`~training.verify.pairs.part_of`.
         device: ``auto``, ``cpu``, ``cuda``.
         threads: of PyTorch on a CPU.
         minutes: stop after so long, resumable; 0 is never.
@@ -149,12 +160,14 @@ def train(
     record = {**asdict(settings), "init": init.name, "data": [path.name for path in data]}
     if source_weights:
         record["source_weights"] = dict(source_weights)
+    if part != (0.0, 1.0):
+        record["part"] = list(part)
     told = out / "training.json"
     if told.is_file() and json.loads(told.read_text("utf-8")) != json.loads(json.dumps(record)):
         raise ValueError(f"{out} holds a run with other settings; choose another folder")
     told.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
     tokenizer = Tokenizer.from_file(str(init / "tokenizer.json"))
-    pairs = [pair for path in data for pair in read_pairs(path)]
+    pairs = part_of([pair for path in data for pair in read_pairs(path)], *part)
     if source_weights:
         pairs = [replace(pair, weight=pair.weight * source_weights.get(pair.source, 1.0)) for pair in pairs]
     rows = encode(pairs, tokenizer, settings.most)
@@ -204,13 +217,25 @@ def train(
                 group["lr"] = settings.rate * factor * group["factor"]
             # The random numbers of a step depend on the step alone, so that a resumed run is the same run.
             torch.manual_seed(settings.seed * 1_000_003 + epoch * 100_003 + step)
-            ids, segments, mask, labels, weights = (
+            ids, segments, mask, labels, weights, teacher = (
                 torch.from_numpy(array).to(where)
-                for array in (batch.ids, batch.segments, batch.mask, batch.labels, batch.weights)
+                for array in (
+                    batch.ids,
+                    batch.segments,
+                    batch.mask,
+                    batch.labels,
+                    batch.weights,
+                    batch.teacher,
+                )
             )
             with torch.autocast(where.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
                 logits = network(ids, segments, mask)
-            loss = (loss_of(logits, labels, settings.smoothing) * weights).sum() / usual
+            each = loss_of(logits, labels, settings.smoothing)
+            if settings.taught:
+                asked = ~teacher.isnan().any(dim=1)
+                share = settings.taught * asked
+                each = (1 - share) * each + share * taught_loss(logits, teacher.nan_to_num())
+            loss = (each * weights).sum() / usual
             loss.backward()
             torch.nn.utils.clip_grad_norm_([p for g in groups for p in g["params"]], 1.0)  # type: ignore[union-attr]
             optimiser.step()

@@ -1,8 +1,9 @@
-"""The network while it learns: BERT's layers, the last one computed for its first token only.
+"""The network while it learns: BERT's or MPNet's layers, the last one computed for its first token only.
 
-Weights keep the names of Hugging Face's ``BertForSequenceClassification``, so that a checkpoint is an
-ordinary folder. There is no dropout inside the layers: one pass over the data does not overfit, and random
-numbers cost time on a CPU.
+Weights keep the names of Hugging Face's ``BertForSequenceClassification`` or
+``MPNetForSequenceClassification``, so that a checkpoint is an ordinary folder. An MPNet (Song et al. 2020) is
+only a teacher: it is trained and asked for labels, and does not ship. There is no dropout inside the layers:
+one pass over the data does not overfit, and random numbers cost time on a CPU.
 """
 
 from __future__ import annotations
@@ -33,38 +34,61 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def _attention(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, seen: torch.Tensor | None
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, added: torch.Tensor | None
 ) -> torch.Tensor:
-    """Scaled dot products [rows, heads, queries, width]; ``seen`` is false where a key is padding.
+    """Scaled dot products [rows, heads, queries, width]; ``added`` goes onto the scores before the softmax.
 
     On a CPU the two products are written out: pairs are short, and PyTorch's fused kernel took a third of a
     training step in bfloat16 there.
     """
     if query.device.type != "cpu":
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=seen)
+        mask = None if added is None else added.to(query.dtype)
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-1, -2)
-    if seen is not None:
-        scores = scores.masked_fill(~seen, torch.finfo(scores.dtype).min)
+    if added is not None:
+        scores = scores + added.to(scores.dtype)
     return torch.softmax(scores, -1, dtype=torch.float32).to(value.dtype) @ value
+
+
+def _distances(length: int, buckets: int) -> torch.Tensor:
+    """The bucket [queries, keys] of the distance between two tokens (T5's, Raffel et al. 2020, 2.1).
+
+    One half of the buckets is for keys that come later; in each half the lower ones are one distance each,
+    and the upper ones grow with its logarithm up to 128 tokens.
+    """
+    places = torch.arange(length)
+    ahead = places[None] - places[:, None]
+    half = buckets // 2
+    single = half // 2
+    far = single + (
+        torch.log(ahead.abs().clamp(min=1) / single) / math.log(128 / single) * (half - single)
+    ).long().clamp(max=half - single - 1)
+    return (ahead > 0) * half + torch.where(ahead.abs() < single, ahead.abs(), far)
 
 
 class Network(nn.Module):
     """A three-way cross-encoder over (premise, claim).
 
     Args:
-        config: of the checkpoint; a BERT.
+        config: of the checkpoint; a BERT or an MPNet.
         dropout: on the pooled vector only.
     """
 
     def __init__(self, config: Mapping[str, Any], *, dropout: float = 0.1) -> None:
         super().__init__()
         self.config = dict(config)
+        self.kind = config.get("model_type", "bert")
+        if self.kind not in ("bert", "mpnet"):
+            raise ValueError(f"no network for {self.kind!r}: a BERT or an MPNet is needed")
         width, inner = config["hidden_size"], config["intermediate_size"]
         self.heads = config["num_attention_heads"]
         eps = config.get("layer_norm_eps", 1e-12)
         self.words = nn.Embedding(config["vocab_size"], width)
         self.places = nn.Embedding(config["max_position_embeddings"], width)
-        self.sides = nn.Embedding(config["type_vocab_size"], width)
+        if self.kind == "mpnet":
+            self.near = nn.Embedding(config.get("relative_attention_num_buckets", 32), self.heads)
+        else:
+            self.sides = nn.Embedding(config["type_vocab_size"], width)
         self.norm = nn.LayerNorm(width, eps=eps)
         self.layers = nn.ModuleList(
             nn.ModuleDict(
@@ -85,25 +109,34 @@ class Network(nn.Module):
     def forward(self, ids: torch.Tensor, segments: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Logits [rows, 3] of integer arrays [rows, length]."""
         places = torch.arange(ids.shape[1], device=ids.device)
-        x = self.norm(self.words(ids) + self.places(places)[None] + self.sides(segments))
-        full = bool(mask.all())
-        seen = None if full else mask[:, None, None, :].bool()
+        added = None
+        if self.kind == "mpnet":  # it counts places from behind the one of padding, and knows no sides
+            x = self.norm(self.words(ids) + self.places(places + self.config["pad_token_id"] + 1)[None])
+            buckets = _distances(ids.shape[1], self.near.num_embeddings).to(ids.device)
+            added = self.near(buckets).permute(2, 0, 1)[None]
+        else:
+            x = self.norm(self.words(ids) + self.places(places)[None] + self.sides(segments))
+        if not bool(mask.all()):
+            padding = (1 - mask[:, None, None, :].float()) * -1e9
+            added = padding if added is None else added + padding
         last = len(self.layers) - 1
         for index, layer in enumerate(self.layers):
-            x = self._layer(layer, x, seen, first_only=index == last)
+            x = self._layer(layer, x, added, first_only=index == last)
         return self.classifier(self.dropout(torch.tanh(self.pooler(x[:, 0]))))
 
     def _layer(
-        self, layer: nn.ModuleDict, x: torch.Tensor, seen: torch.Tensor | None, *, first_only: bool
+        self, layer: nn.ModuleDict, x: torch.Tensor, added: torch.Tensor | None, *, first_only: bool
     ) -> torch.Tensor:
         rows, _, width = x.shape
         start = x[:, :1] if first_only else x
+        if first_only and added is not None:
+            added = added[:, :, :1]
 
         def split(y: torch.Tensor) -> torch.Tensor:
             return y.view(rows, -1, self.heads, width // self.heads).transpose(1, 2)
 
         mixed = _attention(
-            split(layer["query"](start)), split(layer["key"](x)), split(layer["value"](x)), seen
+            split(layer["query"](start)), split(layer["key"](x)), split(layer["value"](x)), added
         )
         mixed = mixed.transpose(1, 2).reshape(rows, -1, width)
         middle = layer["norm1"](start + layer["out"](mixed))
@@ -119,14 +152,15 @@ class Network(nn.Module):
         nn.init.zeros_(network.classifier.bias)
         names = network.names()
         tensors = {
-            name.removeprefix("bert."): tensor.float()
+            name.removeprefix(f"{network.kind}."): tensor.float()
             for name, tensor in load_file(folder / "model.safetensors").items()
         }
-        wanted = {
-            ours: tensors[theirs.removeprefix("bert.")]
-            for ours, theirs in names.items()
-            if theirs.removeprefix("bert.") in tensors
-        }
+        if network.kind == "mpnet":  # the pooler of an encoder is the first layer of a classifier's head
+            for part in ("weight", "bias"):
+                if f"pooler.dense.{part}" in tensors:
+                    tensors.setdefault(f"classifier.dense.{part}", tensors[f"pooler.dense.{part}"])
+        inside = {ours: theirs.removeprefix(f"{network.kind}.") for ours, theirs in names.items()}
+        wanted = {ours: tensors[theirs] for ours, theirs in inside.items() if theirs in tensors}
         missing = set(names) - set(wanted) - {"classifier.weight", "classifier.bias"}
         if missing:
             raise ValueError(f"{folder} lacks {sorted(missing)[:3]}")
@@ -135,31 +169,33 @@ class Network(nn.Module):
 
     def names(self) -> dict[str, str]:
         """Our name of every weight -> Hugging Face's."""
-        parts = {
-            "query": "attention.self.query",
-            "key": "attention.self.key",
-            "value": "attention.self.value",
-            "out": "attention.output.dense",
-            "norm1": "attention.output.LayerNorm",
-            "up": "intermediate.dense",
-            "down": "output.dense",
-            "norm2": "output.LayerNorm",
-        }
+        parts = {"up": "intermediate.dense", "down": "output.dense", "norm2": "output.LayerNorm"}
+        if self.kind == "mpnet":
+            parts |= {"query": "attention.attn.q", "key": "attention.attn.k", "value": "attention.attn.v"}
+            parts |= {"out": "attention.attn.o", "norm1": "attention.LayerNorm"}
+        else:
+            parts |= {name: f"attention.self.{name}" for name in ("query", "key", "value")}
+            parts |= {"out": "attention.output.dense", "norm1": "attention.output.LayerNorm"}
         heads = {
-            "words": "bert.embeddings.word_embeddings",
-            "places": "bert.embeddings.position_embeddings",
-            "sides": "bert.embeddings.token_type_embeddings",
-            "norm": "bert.embeddings.LayerNorm",
-            "pooler": "bert.pooler.dense",
-            "classifier": "classifier",
+            "words": "embeddings.word_embeddings",
+            "places": "embeddings.position_embeddings",
+            "sides": "embeddings.token_type_embeddings",
+            "near": "encoder.relative_attention_bias",
+            "norm": "embeddings.LayerNorm",
+            "pooler": "pooler.dense",
         }
+        head = {"pooler": "classifier.dense", "classifier": "classifier.out_proj"}
         found = {}
         for name in self.state_dict():
             pieces = name.split(".")
             if pieces[0] == "layers":
-                found[name] = f"bert.encoder.layer.{pieces[1]}.{parts[pieces[2]]}.{pieces[3]}"
+                found[name] = f"{self.kind}.encoder.layer.{pieces[1]}.{parts[pieces[2]]}.{pieces[3]}"
+            elif self.kind == "mpnet" and pieces[0] in head:
+                found[name] = f"{head[pieces[0]]}.{pieces[1]}"
+            elif pieces[0] == "classifier":
+                found[name] = name
             else:
-                found[name] = f"{heads[pieces[0]]}.{pieces[1]}"
+                found[name] = f"{self.kind}.{heads[pieces[0]]}.{pieces[1]}"
         return found
 
     def save(self, folder: Path, *, tokenizer_from: Path) -> None:
@@ -169,8 +205,10 @@ class Network(nn.Module):
         fresh.mkdir(parents=True)
         config = {
             **self.config,
-            "architectures": ["BertForSequenceClassification"],
-            "model_type": "bert",
+            "architectures": [
+                "MPNetForSequenceClassification" if self.kind == "mpnet" else "BertForSequenceClassification"
+            ],
+            "model_type": self.kind,
             "id2label": {str(index): name for index, name in enumerate(CLASSES)},
             "label2id": {name: index for index, name in enumerate(CLASSES)},
         }

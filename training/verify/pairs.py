@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Final
 import numpy as np
 from tokenizers import Tokenizer
 
-__all__ = ["LABELS", "Batch", "Encoded", "Pair", "batches", "encode", "read_pairs", "write_pairs"]
+__all__ = ["LABELS", "Batch", "Encoded", "Pair", "batches", "encode", "part_of", "read_pairs", "write_pairs"]
 
 _LEAST_PREMISE: Final = 8
 """Tokens that must be left of a premise that is cut."""
@@ -24,7 +25,10 @@ LABELS: Final = ("entailment", "neutral", "contradiction", "not_entailment")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One training pair; ``source`` names where it comes from and ``kind`` how it was made."""
+    """One training pair; ``source`` names where it comes from and ``kind`` how it was made.
+
+    ``teacher``, where a larger network was asked: its probabilities of the three classes.
+    """
 
     premise: str
     claim: str
@@ -32,27 +36,31 @@ class Pair:
     source: str
     kind: str = "given"
     weight: float = 1.0
+    teacher: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Token ids [n] with segment ids [n] of a pair, and its label as a column of :data:`LABELS`."""
+    """Token ids [n] of a pair, where its claim begins, and its label as a column of :data:`LABELS`."""
 
     ids: np.ndarray
     second: int
     label: int
     weight: float
+    teacher: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Arrays [rows, length] (``ids``, ``segments``, ``mask``) and [rows] (``labels``, ``weights``)."""
+    """Arrays [rows, length] (``ids``, ``segments``, ``mask``), [rows] (``labels``, ``weights``), [rows, 3]
+    (``teacher``; NaN where there is none)."""
 
     ids: np.ndarray
     segments: np.ndarray
     mask: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
+    teacher: np.ndarray
 
 
 def write_pairs(path: Path, pairs: Iterable[Pair]) -> int:
@@ -64,7 +72,10 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> int:
     count = 0
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 5, raw, mtime=0) as file:
         for pair in pairs:
-            file.write((json.dumps(asdict(pair), ensure_ascii=False) + "\n").encode("utf-8"))
+            row = asdict(pair)
+            if pair.teacher is None:
+                del row["teacher"]
+            file.write((json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8"))
             count += 1
     return count
 
@@ -72,7 +83,23 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> int:
 def read_pairs(path: Path) -> list[Pair]:
     """Read what :func:`write_pairs` wrote."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
-        return [Pair(**json.loads(line)) for line in stream]
+        rows = (json.loads(line) for line in stream)
+        return [
+            Pair(**{**row, "teacher": tuple(row["teacher"])} if "teacher" in row else row) for row in rows
+        ]
+
+
+def part_of(pairs: Iterable[Pair], low: float, high: float) -> list[Pair]:
+    """The pairs whose place is in ``[low, high)``; places are drawn from the texts, evenly over 0 to 1.
+
+    So what a teacher learns from and what it is asked about stay apart, in whatever file a pair is.
+    """
+
+    def place(pair: Pair) -> float:
+        digest = hashlib.sha256(f"{pair.premise}\0{pair.claim}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") / 2**64
+
+    return [pair for pair in pairs if low <= place(pair) < high]
 
 
 def encode(pairs: Sequence[Pair], tokenizer: Tokenizer, most: int) -> list[Encoded]:
@@ -88,13 +115,15 @@ def encode(pairs: Sequence[Pair], tokenizer: Tokenizer, most: int) -> list[Encod
         encodings = tokenizer.encode_batch([(pair.premise, pair.claim) for pair in kept])
         for pair, encoding in zip(kept, encodings, strict=True):
             ids = np.asarray(encoding.ids, dtype=np.int32)
-            second = int(np.argmax(np.asarray(encoding.type_ids))) if 1 in encoding.type_ids else len(ids)
+            sides = encoding.sequence_ids
+            second = sides.index(1) if 1 in sides else len(ids)
+            whole = len(sides) - sides[::-1].index(0) if 0 in sides else second  # end of the premise
             over = max(0, len(ids) - most)
-            end = second - 1 - over  # of the premise, before its separator
+            end = whole - over
             if end < _LEAST_PREMISE and over:
                 continue
-            ids = np.concatenate([ids[:end], ids[second - 1 :]])
-            found.append(Encoded(ids, second - over, LABELS.index(pair.label), pair.weight))
+            ids = np.concatenate([ids[:end], ids[whole:]])
+            found.append(Encoded(ids, second - over, LABELS.index(pair.label), pair.weight, pair.teacher))
     return found
 
 
@@ -139,4 +168,5 @@ def _batch(rows: Sequence[Encoded]) -> Batch:
         mask,
         np.asarray([row.label for row in rows], dtype=np.int64),
         np.asarray([row.weight for row in rows], dtype=np.float32),
+        np.asarray([row.teacher or (np.nan,) * 3 for row in rows], dtype=np.float32),
     )

@@ -9,6 +9,8 @@ import numpy as np
 from training.verify.decision import INPUTS, Decision, inputs_of
 from training.verify.figures import answer_figures, claim_figures, loso, means, table
 from training.verify.measured import Item
+from training.verify.parts import gains
+from training.verify.parts import table as parts_table
 
 __all__ = ["evaluated", "shown"]
 
@@ -33,9 +35,13 @@ def supports(
 def evaluated(
     items: Sequence[Item], logits: np.ndarray, decision: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """All figures, by system; thresholds are 0.5, and the leave-one-set-out one for comparison."""
+    """All figures, by system; thresholds are 0.5, and the leave-one-set-out one for comparison.
+
+    With a decision also ``parts``: what it gains on each of its parts, set by set.
+    """
     found: dict[str, Any] = {}
-    for name, support in supports(items, logits, decision).items():
+    systems = supports(items, logits, decision)
+    for name, support in systems.items():
         sets = claim_figures(items, support)
         left_out = loso(items, np.where([item.selected is None for item in items], 0.0, support))
         known = [value for value in left_out.values() if value is not None]
@@ -45,6 +51,14 @@ def evaluated(
             "loso": left_out,
             "answers": answer_figures(items, support),
         }
+    if decision is not None:
+        aligned = inputs_of(items, logits)[:, INPUTS.index("aligned")]
+        parts = {
+            "network": systems["network"],
+            "alignment": aligned,
+            "share of unseen words": systems["seen words"],
+        }
+        found["parts"] = gains(items, systems["decision"], parts)
     return found
 
 
@@ -52,6 +66,9 @@ def shown(found: Mapping[str, Any]) -> str:
     """Tables for reading."""
     lines: list[str] = []
     for name, figures in found.items():
+        if name == "parts":
+            lines += ["", "the decision and its parts, AUROC", parts_table(figures)]
+            continue
         mean = figures["mean"]
         lines += ["", f"{name}", table(figures["sets"])]
         if mean["balanced_accuracy_loso"] is not None:

@@ -22,6 +22,7 @@ def score_pairs(
     device: str = "auto",
     tokens: int = 4096,
     most: int = 512,
+    precision: str = "float32",
 ) -> np.ndarray:
     """Logits [pairs, 3] in the order of :data:`~training.verify.model.CLASSES`."""
     where = pick_device(device)
@@ -32,10 +33,9 @@ def score_pairs(
     rows = []
     for premise, claim in pairs:
         encoding = tokenizer.encode(premise, claim)
-        kinds = encoding.type_ids
-        rows.append(
-            Encoded(np.asarray(encoding.ids, np.int32), kinds.index(1) if 1 in kinds else len(kinds), 0, 1.0)
-        )
+        sides = encoding.sequence_ids
+        second = sides.index(1) if 1 in sides else len(sides)
+        rows.append(Encoded(np.asarray(encoding.ids, np.int32), second, 0, 1.0))
     logits = np.zeros((len(rows), 3), dtype=np.float32)
     order = sorted(range(len(rows)), key=lambda index: len(rows[index].ids))
     with torch.inference_mode():
@@ -49,7 +49,9 @@ def score_pairs(
             ids, segments, mask = (
                 torch.from_numpy(array).to(where) for array in (batch.ids, batch.segments, batch.mask)
             )
-            logits[members] = network(ids, segments, mask).float().cpu().numpy()
+            with torch.autocast(where.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                found = network(ids, segments, mask)
+            logits[members] = found.float().cpu().numpy()
             start = end
     return logits
 

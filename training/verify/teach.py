@@ -1,0 +1,82 @@
+"""A larger network's opinion of training pairs, for the small one to learn from (Hinton et al. 2015).
+
+The teacher is trained with the same ``train`` command, on one part of the pairs; it is asked about the
+others, since of pairs that it was trained on it repeats the labels.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from training.verify.pairs import Pair, part_of, read_pairs, write_pairs
+from training.verify.score import score_pairs
+
+__all__ = ["CHUNK", "label"]
+
+CHUNK = 5000
+"""Pairs between two files on disk; a run that was stopped goes on after the last one."""
+
+
+def label(
+    teacher: Path,
+    data: Sequence[Path],
+    out: Path,
+    *,
+    part: tuple[float, float] = (0.0, 1.0),
+    most: int = 192,
+    limit: int = 0,
+    seed: int = 1,
+    device: str = "auto",
+    precision: str = "float32",
+) -> int:
+    """Write pairs with a teacher's probabilities of entailment, neutral and contradiction.
+
+    Args:
+        teacher: its checkpoint.
+        data: files of pairs, mixed in an order drawn from ``seed``, so that any first chunks are a fair draw.
+        out: folder for files of ``CHUNK`` pairs, ``0000.jsonl.gz`` and on; those that are there are kept.
+        part: see :func:`~training.verify.pairs.part_of`.
+        most: tokens of a pair; longer ones lose the end of the premise.
+        limit: most pairs; 0 is all.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        precision: of the products, ``float32`` or ``bfloat16``.
+
+    Returns:
+        How many pairs have probabilities now.
+    """
+    pairs = [
+        pair
+        for pair in part_of([pair for path in data for pair in read_pairs(path)], *part)
+        if pair.premise.strip()
+    ]
+    order = np.random.default_rng(seed).permutation(len(pairs))[: limit or None]
+    out.mkdir(parents=True, exist_ok=True)
+    for number, start in enumerate(range(0, len(order), CHUNK)):
+        path = out / f"{number:04d}.jsonl.gz"
+        if path.is_file():
+            continue
+        chunk = [pairs[index] for index in order[start : start + CHUNK]]
+        logits = score_pairs(
+            teacher,
+            [(pair.premise, pair.claim) for pair in chunk],
+            device=device,
+            most=most,
+            precision=precision,
+        )
+        fresh = path.with_suffix(".new")
+        write_pairs(fresh, _taught(chunk, logits))
+        fresh.replace(path)
+        print(f"{start + len(chunk)} of {len(order)} pairs", file=sys.stderr, flush=True)
+    return len(order)
+
+
+def _taught(pairs: Sequence[Pair], logits: np.ndarray) -> list[Pair]:
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    rows = (odds / odds.sum(axis=1, keepdims=True)).round(5).tolist()
+    return [
+        replace(pair, teacher=(one, two, three)) for pair, (one, two, three) in zip(pairs, rows, strict=True)
+    ]
