@@ -657,6 +657,20 @@ def test_a_teacher_of_another_family_teaches(encoder, tmp_path):
     assert np.mean(right) > 0.9
 
 
+def test_a_claim_that_fills_the_room_gets_no_label(encoder, tmp_path):
+    pairs = [Pair("the cat sat", " ".join(WORDS[:4] * 8), "entailment", "long"), *toy_pairs(3)]
+    logits = score_pairs(encoder, [(p.premise, p.claim) for p in pairs], device="cpu", most=24)
+    assert np.isnan(logits).all(axis=1).tolist() == [True, False, False, False]
+    assert np.array_equal(
+        logits[1:], score_pairs(encoder, [(p.premise, p.claim) for p in pairs[1:]], device="cpu", most=24)
+    )
+    write_pairs(tmp_path / "pairs.gz", pairs)
+    teach.label(encoder, [tmp_path / "pairs.gz"], tmp_path / "taught", device="cpu", most=24)
+    taught = read_pairs(tmp_path / "taught" / "0000.jsonl.gz")
+    assert {pair.source for pair in taught} == {"toy"}
+    assert len(taught) == 3
+
+
 def test_labelling_goes_on_after_the_last_whole_chunk(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(teach, "CHUNK", 20)
     pairs = [Pair(" ".join(WORDS[:n]), " ".join(WORDS[n : n + 3]), "entailment", "x") for n in range(1, 10)]

@@ -76,6 +76,18 @@ CANDIDATES: Final[Mapping[str, dict[str, Any]]] = {
         "penalty": 0.001,
         "gated": True,
     },
+    "nli + contradiction + alignment, two pieces, gated": {
+        "use": ("entailment", "contradiction_odds", "aligned"),
+        "pieces": 2,
+        "penalty": 0.001,
+        "gated": True,
+    },
+    "nli + contradiction, gated": {
+        "use": ("entailment", "contradiction_odds"),
+        "pieces": 1,
+        "penalty": 0.001,
+        "gated": True,
+    },
     "nli, gated": {"use": ("entailment",), "pieces": 1, "penalty": 0.001, "gated": True},
     "nli + alignment + unseen": {"use": ("entailment", "aligned", "unseen_near"), "pieces": 2},
     "nli + alignment + unseen + overlap, gated": {

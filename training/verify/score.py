@@ -24,19 +24,25 @@ def score_pairs(
     most: int = 512,
     precision: str = "float32",
 ) -> np.ndarray:
-    """Logits [pairs, 3] in the order of :data:`~training.verify.model.CLASSES`."""
+    """Logits [pairs, 3] in the order of :data:`~training.verify.model.CLASSES`.
+
+    What is longer than ``most`` tokens loses the end of its premise. Where the claim alone fills that room,
+    the logits are NaN.
+    """
     where = pick_device(device)
     network = Network.load(folder).to(where).eval()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
+    tokenizer.no_truncation()
+    room = [most - len(tokenizer.encode("", claim).ids) for _, claim in pairs]
     tokenizer.enable_truncation(most, strategy="only_first")
-    rows = []
-    for premise, claim in pairs:
+    rows, kept = [], [index for index, left in enumerate(room) if left > 0]
+    for premise, claim in (pairs[index] for index in kept):
         encoding = tokenizer.encode(premise, claim)
         sides = encoding.sequence_ids
         second = sides.index(1) if 1 in sides else len(sides)
         rows.append(Encoded(np.asarray(encoding.ids, np.int32), second, 0, 1.0))
-    logits = np.zeros((len(rows), 3), dtype=np.float32)
+    logits = np.full((len(pairs), 3), np.nan, dtype=np.float32)
     order = sorted(range(len(rows)), key=lambda index: len(rows[index].ids))
     with torch.inference_mode():
         start = 0
@@ -51,7 +57,7 @@ def score_pairs(
             )
             with torch.autocast(where.type, torch.bfloat16, enabled=precision == "bfloat16"):
                 found = network(ids, segments, mask)
-            logits[members] = found.float().cpu().numpy()
+            logits[[kept[index] for index in members]] = found.float().cpu().numpy()
             start = end
     return logits
 

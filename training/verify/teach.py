@@ -46,7 +46,8 @@ def label(
         precision: of the products, ``float32`` or ``bfloat16``.
 
     Returns:
-        How many pairs have probabilities now.
+        How many pairs were asked about. Those whose claim alone is longer than ``most`` are left out of the
+        files.
     """
     pairs = [
         pair
@@ -68,7 +69,11 @@ def label(
             precision=precision,
         )
         fresh = path.with_suffix(".new")
-        write_pairs(fresh, _taught(chunk, logits))
+        known = ~np.isnan(logits).any(axis=1)  # all but those whose claim alone fills the room
+        write_pairs(
+            fresh,
+            _taught([pair for pair, fits in zip(chunk, known, strict=True) if fits], logits[known]),
+        )
         fresh.replace(path)
         print(f"{start + len(chunk)} of {len(order)} pairs", file=sys.stderr, flush=True)
     return len(order)
