@@ -58,7 +58,7 @@ from training.verify.pairs import (  # noqa: E402
 from training.verify.parts import gains  # noqa: E402
 from training.verify.parts import table as parts_table  # noqa: E402
 from training.verify.questions import question_claims, stated  # noqa: E402
-from training.verify.score import score_pairs  # noqa: E402
+from training.verify.score import score_items, score_pairs  # noqa: E402
 from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
 from training.verify.shapes import cases, neighbours, pairs_of  # noqa: E402
 from training.verify.sources import EXCLUDED, SOURCES, Row, is_held_out, normalised, read_set  # noqa: E402
@@ -646,7 +646,7 @@ def test_a_teacher_of_another_family_teaches(encoder, tmp_path):
     write_pairs(tmp_path / "unlabelled.gz", [replace(pair, label="neutral") for pair in pairs])
     arguments = ["label", "--teacher", str(teacher), "--data", str(tmp_path / "unlabelled.gz")]
     assert command_line.main([*arguments, "--out", str(tmp_path / "taught"), "--device", "cpu"]) == 0
-    (chunk,) = (tmp_path / "taught").iterdir()
+    (chunk,) = (tmp_path / "taught").glob("*.gz")
     taught = read_pairs(chunk)
     assert sorted(pair.claim for pair in taught) == sorted(pair.claim for pair in pairs)
     assert all(sum(pair.teacher) == pytest.approx(1, abs=1e-4) for pair in taught)
@@ -664,6 +664,10 @@ def test_a_claim_that_fills_the_room_gets_no_label(encoder, tmp_path):
     assert np.array_equal(
         logits[1:], score_pairs(encoder, [(p.premise, p.claim) for p in pairs[1:]], device="cpu", most=24)
     )
+    # Where figures are made, such a claim is an error and not a guess.
+    selected = Selected(" ".join(WORDS[:4] * 150), ("the cat sat",), (1.0,), (0.0,) * len(FEATURES), False)
+    with pytest.raises(ValueError, match="too long"):
+        score_items(encoder, [Item("set", "g", False, "supported", False, selected)], device="cpu")
     write_pairs(tmp_path / "pairs.gz", pairs)
     teach.label(encoder, [tmp_path / "pairs.gz"], tmp_path / "taught", device="cpu", most=24)
     taught = read_pairs(tmp_path / "taught" / "0000.jsonl.gz")
@@ -678,15 +682,21 @@ def test_labelling_goes_on_after_the_last_whole_chunk(encoder, tmp_path, monkeyp
     write_pairs(tmp_path / "pairs.gz", pairs)
     out = tmp_path / "taught"
     options = {"device": "cpu", "most": 64}
-    assert teach.label(encoder, [tmp_path / "pairs.gz"], out, limit=40, **options) == 40
-    first = {path.name: path.read_bytes() for path in out.iterdir()}
-    assert sorted(first) == ["0000.jsonl.gz", "0001.jsonl.gz"]
+    assert teach.label(encoder, [tmp_path / "pairs.gz"], out, **options) == len(pairs)
+    first = {path.name: path.read_bytes() for path in out.glob("*.gz")}
+    assert sorted(first) == ["0000.jsonl.gz", "0001.jsonl.gz", "0002.jsonl.gz"]
+    assert len(read_pairs(out / "0002.jsonl.gz")) == len(pairs) - 40
     (out / "0001.jsonl.gz").unlink()
     (out / "0000.jsonl.gz").write_bytes(b"kept")
-    assert teach.label(encoder, [tmp_path / "pairs.gz"], out, **options) == len(pairs)
+    teach.label(encoder, [tmp_path / "pairs.gz"], out, **options)
     assert (out / "0000.jsonl.gz").read_bytes() == b"kept"
     assert (out / "0001.jsonl.gz").read_bytes() == first["0001.jsonl.gz"]
-    assert len(read_pairs(out / "0002.jsonl.gz")) == len(pairs) - 40
+    # Labels of two teachers, or of two draws, are not mixed.
+    for other in ({"most": 32}, {"limit": 50}, {"part": (0.0, 0.5)}, {"seed": 2}):
+        with pytest.raises(ValueError, match="another way"):
+            teach.label(encoder, [tmp_path / "pairs.gz"], out, **{**options, **other})
+    with pytest.raises(ValueError, match="another way"):
+        teach.label(tmp_path / "other", [tmp_path / "pairs.gz"], out, **options)
 
 
 def test_parts_are_apart_and_together_everything():

@@ -74,6 +74,8 @@ def score_items(folder: Path, items: Sequence[Item], *, device: str = "auto") ->
                 pairs.append((premise, item.selected.claim))
                 places.append((index, place))
     logits = score_pairs(folder, pairs, device=device)
+    if np.isnan(logits).any():  # a figure must not rest on a claim that was never read
+        raise ValueError("a claim is too long to be scored with any premise")
     for (index, place), row in zip(places, logits, strict=True):
         found[index, place] = row
     return found

@@ -6,6 +6,7 @@ others, since of pairs that it was trained on it repeats the labels.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +39,8 @@ def label(
     Args:
         teacher: its checkpoint.
         data: files of pairs, mixed in an order drawn from ``seed``, so that any first chunks are a fair draw.
-        out: folder for files of ``CHUNK`` pairs, ``0000.jsonl.gz`` and on; those that are there are kept.
+        out: folder for files of ``CHUNK`` pairs, ``0000.jsonl.gz`` and on; those that are there are kept, and
+            ``labels.json`` says how they were made.
         part: see :func:`~training.verify.pairs.part_of`.
         most: tokens of a pair; longer ones lose the end of the premise.
         limit: most pairs; 0 is all.
@@ -48,7 +50,23 @@ def label(
     Returns:
         How many pairs were asked about. Those whose claim alone is longer than ``most`` are left out of the
         files.
+
+    Raises:
+        ValueError: ``out`` holds labels that were made in another way.
     """
+    record = {
+        "teacher": str(teacher),
+        "data": [path.name for path in data],
+        "part": list(part),
+        "most": most,
+        "limit": limit,
+        "seed": seed,
+        "precision": precision,
+        "chunk": CHUNK,
+    }
+    told = out / "labels.json"
+    if told.is_file() and json.loads(told.read_text("utf-8")) != record:
+        raise ValueError(f"{out} holds labels that were made in another way; choose another folder")
     pairs = [
         pair
         for pair in part_of([pair for path in data for pair in read_pairs(path)], *part)
@@ -56,6 +74,7 @@ def label(
     ]
     order = np.random.default_rng(seed).permutation(len(pairs))[: limit or None]
     out.mkdir(parents=True, exist_ok=True)
+    told.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
     for number, start in enumerate(range(0, len(order), CHUNK)):
         path = out / f"{number:04d}.jsonl.gz"
         if path.is_file():
