@@ -165,7 +165,7 @@ def _vectors(
 
 def _static(texts: list[str], width: int, *, seed: int) -> Any:
     """Unit vectors of texts from the static table, in ``width`` dimensions."""
-    from surefoot.lexicon import load_lexicon
+    from surefoot.evidence.lexicon import load_lexicon
 
     lexicon = load_lexicon()
     narrow = np.concatenate(
@@ -249,7 +249,7 @@ def _probe(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _embedder(options: argparse.Namespace) -> Any:
-    from surefoot.embed import Embedder
+    from surefoot.inference.embedding import Embedder
 
     return Embedder(options.embedder, pooling=options.pooling, threads=options.threads)
 

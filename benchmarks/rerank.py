@@ -176,9 +176,10 @@ def main() -> None:
     import torch
     from sentence_transformers import CrossEncoder
 
+    from surefoot.inference.cache import ScoreCache
+    from surefoot.inference.session import available_threads
     from surefoot.models.convert import convert_folder
     from surefoot.rerank import Reranker
-    from surefoot.runtime import ScoreCache, available_threads
 
     threads = arguments.threads or available_threads()
     torch.set_num_threads(threads)

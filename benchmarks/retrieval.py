@@ -130,7 +130,7 @@ def _first_stage(
     collection: Collection, options: argparse.Namespace, progress: Progress
 ) -> tuple[dict[str, list[list[str]]], dict[str, Any]]:
     """The ids that each system finds for each query, best first."""
-    from surefoot.embed import Embedder
+    from surefoot.inference.embedding import Embedder
     from surefoot.retrieve import Index, whole
 
     embedder = Embedder(options.embedder, pooling=options.pooling, threads=options.threads)

@@ -178,7 +178,7 @@ def _difference(one: PairScorer, two: PairScorer) -> float:
 
 
 def _own_scorer(model: str | None, *, threads: int | None) -> tuple[PairScorer, str]:
-    from surefoot.entailment import NliModel
+    from surefoot.inference.entailment import NliModel
     from surefoot.models.manifest import resolve_model
 
     resolved = resolve_model(model, task="nli")

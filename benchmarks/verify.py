@@ -118,7 +118,7 @@ def alternate(a: Callable[[], Any], b: Callable[[], Any], rounds: int) -> tuple[
 
 def fresh_verifier(threads: int, **options: Any) -> Callable[[list[str], list[str]], Any]:
     """A call that checks claims with an empty score cache, so that no round profits from the last."""
-    from surefoot.runtime import ScoreCache
+    from surefoot.inference.cache import ScoreCache
     from surefoot.verify import Verifier
 
     verifier = Verifier(threads=threads)
@@ -176,8 +176,9 @@ def main() -> None:
     import torch
     from sentence_transformers import CrossEncoder
 
+    from surefoot.inference.session import available_threads
+    from surefoot.inference.text import TextEncoder
     from surefoot.models.manifest import bundled
-    from surefoot.runtime import TextEncoder, available_threads
 
     threads = arguments.threads or available_threads()
     torch.set_num_threads(threads)

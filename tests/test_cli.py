@@ -19,8 +19,8 @@ import surefoot
 from surefoot import cli, doctor
 from surefoot.cli import check as check_command
 from surefoot.cli import doctor as doctor_command
+from surefoot.inference.processor import features_of
 from surefoot.models.manifest import list_models
-from surefoot.processor import features_of
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"

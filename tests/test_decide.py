@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.entailment import Entailment
-from surefoot.evidence import Premise, Ranked, Sentence
+from surefoot.evidence.index import Premise, Ranked, Sentence
+from surefoot.evidence.lexicon import Tokens
 from surefoot.facts import FactCheck, FactStatus
 from surefoot.facts import FactMismatch as Mismatch
-from surefoot.lexicon import Tokens
+from surefoot.inference.entailment import Entailment
 from surefoot.models.manifest import Calibration
 from surefoot.models.monotone import Monotone
 from surefoot.schema import Reason, Verdict

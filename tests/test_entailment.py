@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from surefoot.entailment import Entailment, NliModel, _columns
 from surefoot.errors import ModelError
+from surefoot.inference.entailment import Entailment, NliModel, _columns
 from surefoot.models.manifest import bundled
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.evidence import EvidenceIndex, _blocks
-from surefoot.lexicon import load_lexicon
+from surefoot.evidence.index import EvidenceIndex, _blocks
+from surefoot.evidence.lexicon import load_lexicon
+from surefoot.inference.text import TextEncoder
 from surefoot.models.manifest import bundled
-from surefoot.runtime import TextEncoder
 from surefoot.schema import Source
 
 ENCODER = TextEncoder(bundled("verify").tokenizer_path)

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from surefoot import Reranker, Verifier, doctor, runtime
+from surefoot import Reranker, Verifier, doctor
 from surefoot.cli import app
 from surefoot.errors import ConfigurationError, ModelIntegrityError
+from surefoot.inference import pairs as pairs_module
+from surefoot.inference.cache import ScoreCache
+from surefoot.inference.pairs import PairModel
+from surefoot.inference.processor import INT8, processor
 from surefoot.models.manifest import bundled, resolve_model
-from surefoot.processor import INT8, processor
-from surefoot.runtime import PairModel, ScoreCache
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
 PAIRS = [
@@ -40,9 +42,9 @@ def says(*features: str):
 @pytest.fixture
 def vnni(monkeypatch):
     """A processor that says it has VNNI, and arithmetic that is taken as it comes where that is not so."""
-    monkeypatch.setattr(runtime, "processor", says("avx-vnni"))
+    monkeypatch.setattr(pairs_module, "processor", says("avx-vnni"))
     if not REAL:
-        monkeypatch.setattr(runtime, "_LARGEST_GAP", float("inf"))
+        monkeypatch.setattr(pairs_module, "_LARGEST_GAP", float("inf"))
 
 
 def made(name: str = "verify", arithmetic: str = "int8", cache: ScoreCache | None = None) -> PairModel:
@@ -63,7 +65,7 @@ def made(name: str = "verify", arithmetic: str = "int8", cache: ScoreCache | Non
 @pytest.mark.parametrize("name", ["verify", "rerank"])
 @pytest.mark.parametrize("feature", ["avx512-vnni", "avx-vnni", "amx-int8"])
 def test_it_is_used_where_the_processor_is_made_for_it(name, feature, monkeypatch):
-    monkeypatch.setattr(runtime, "processor", says("avx2", feature))
+    monkeypatch.setattr(pairs_module, "processor", says("avx2", feature))
     model, exact = made(name), made(name, "float32")
     assert (model.arithmetic, exact.arithmetic) == ("int8", "float32")
     ours, theirs = model.logits(PAIRS), exact.logits(PAIRS)
@@ -96,7 +98,7 @@ def test_its_graph_holds_no_weights_and_reads_those_of_the_model(tmp_path, vnni)
 
 @pytest.mark.parametrize("features", [(), ("avx2",), ("avx2", "avx512", "amx-bf16"), ("neon", "dotprod")])
 def test_elsewhere_arithmetic_stays_float32_and_the_log_says_why(features, monkeypatch, caplog):
-    monkeypatch.setattr(runtime, "processor", says(*features))
+    monkeypatch.setattr(pairs_module, "processor", says(*features))
     with caplog.at_level(logging.WARNING, "surefoot"):
         model = made()
     assert model.arithmetic == "float32"
@@ -105,8 +107,8 @@ def test_elsewhere_arithmetic_stays_float32_and_the_log_says_why(features, monke
 
 
 def test_a_model_that_does_not_agree_is_not_used(monkeypatch, caplog):
-    monkeypatch.setattr(runtime, "processor", says("avx-vnni"))
-    monkeypatch.setattr(runtime, "_LARGEST_GAP", 1e-6)
+    monkeypatch.setattr(pairs_module, "processor", says("avx-vnni"))
+    monkeypatch.setattr(pairs_module, "_LARGEST_GAP", 1e-6)
     with caplog.at_level(logging.WARNING, "surefoot"):
         model = made()
     assert model.arithmetic == "float32"
@@ -115,7 +117,7 @@ def test_a_model_that_does_not_agree_is_not_used(monkeypatch, caplog):
 
 
 def test_weights_in_float32_have_no_int8_arithmetic(monkeypatch, caplog):
-    monkeypatch.setattr(runtime, "processor", says("avx-vnni"))
+    monkeypatch.setattr(pairs_module, "processor", says("avx-vnni"))
     found = resolve_model(MODELS / "bert-nli", task="nli")
     with caplog.at_level(logging.WARNING, "surefoot"):
         model = PairModel(

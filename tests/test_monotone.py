@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from surefoot import Verifier
 from surefoot.errors import ConfigurationError, ModelIntegrityError
-from surefoot.evidence import EvidenceIndex
-from surefoot.lexicon import load_lexicon
+from surefoot.evidence.index import EvidenceIndex
+from surefoot.evidence.lexicon import load_lexicon
 from surefoot.models.manifest import bundled
 from surefoot.models.monotone import Monotone
 from surefoot.models.records import Calibration, ModelRecord

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Pipeline, Source, TruthfulnessReport, Verdict, Verifier
-from surefoot.embed import Embedder
 from surefoot.errors import ConfigurationError, InputError, ModelError
+from surefoot.inference.embedding import Embedder
 from surefoot.judge import Judgement
 from surefoot.pipeline import (
     MIN_EVIDENCE,
@@ -137,7 +137,7 @@ def test_the_same_is_quoted_once() -> None:
 
 
 def test_a_reranker_orders_the_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    from surefoot.rerank.model import RelevanceModel
+    from surefoot.inference.relevance import RelevanceModel
 
     monkeypatch.setattr(RelevanceModel, "self_test", lambda self: None)  # random weights
     reranker = Reranker(FIXTURES / "bert-relevance", threads=1)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from scripted_endpoint import ScriptedEndpoint, chat, error
 from surefoot import cli
-from surefoot.embed import Embedder
+from surefoot.inference.embedding import Embedder
 from surefoot.pipeline import REFUSAL
 from surefoot.retrieve import Index
 

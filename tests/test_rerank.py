@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 
 from surefoot import Source
 from surefoot.errors import ConfigurationError, InputError, ModelError, ModelNotFoundError
+from surefoot.inference.cache import ScoreCache
+from surefoot.inference.pairs import PairModel
+from surefoot.inference.relevance import RelevanceModel, _columns
 from surefoot.models.manifest import resolve_model
 from surefoot.models.safefiles import hash_file
 from surefoot.rerank import Ranking, RankingReason, Reranker
-from surefoot.rerank.model import RelevanceModel, _columns
-from surefoot.runtime import PairModel, ScoreCache
 from surefoot.schema import Span
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
@@ -369,7 +370,7 @@ def test_cosines_are_joined_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def embed(self: object, texts: list[str]) -> np.ndarray:
         return np.array([[1.0, 0.0] if text in (QUERY, PASSAGES[4]) else [0.0, 1.0] for text in texts])
 
-    monkeypatch.setattr("surefoot.embed.Embedder.embed", embed)
+    monkeypatch.setattr("surefoot.inference.embedding.Embedder.embed", embed)
     ranking = make(folder).rerank(QUERY, PASSAGES, top_k=None)
     assert indices(ranking)[0] == 4
     assert ranking[0].fused_score == pytest.approx(ranking[0].reranker_score + 100)
@@ -382,7 +383,7 @@ def test_a_signal_that_fails_degrades(tmp_path: Path, monkeypatch: pytest.Monkey
     def embed(self: object, texts: list[str]) -> np.ndarray:
         raise ModelError("the embedder is damaged")
 
-    monkeypatch.setattr("surefoot.embed.Embedder.embed", embed)
+    monkeypatch.setattr("surefoot.inference.embedding.Embedder.embed", embed)
     ranking = make(folder).rerank(QUERY, PASSAGES)
     assert (ranking.reason, ranking.detail, ranking.scored) == ("model_failed", "the embedder is damaged", 0)
     assert indices(ranking) == [0, 1, 2, 3, 4]

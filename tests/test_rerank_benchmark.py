@@ -24,8 +24,8 @@ from benchmarks.rerank import (  # noqa: E402
     timed,
 )
 
+from surefoot.inference.text import TextEncoder  # noqa: E402
 from surefoot.models.manifest import bundled  # noqa: E402
-from surefoot.runtime import TextEncoder  # noqa: E402
 
 
 def test_passages_have_their_lengths_and_fit_into_the_model() -> None:

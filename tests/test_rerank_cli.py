@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from surefoot import cli
+from surefoot.inference.relevance import RelevanceModel
 from surefoot.rerank import Reranker
-from surefoot.rerank.model import RelevanceModel
 
 MODEL = Path(__file__).parent / "fixtures" / "models" / "bert-relevance"
 QUERY = "when does the store open"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.inference.text import TextEncoder
 from surefoot.models.manifest import bundled
 from surefoot.rerank.windows import split, split_all
-from surefoot.runtime import TextEncoder
 from surefoot.schema import Span
 
 MODELS = Path(__file__).parent / "fixtures" / "models"

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Source
-from surefoot.embed import Embedder
 from surefoot.errors import ConfigurationError, InputError
+from surefoot.inference.embedding import Embedder
 from surefoot.retrieve import Index, PassageChunker, SourceInfo, whole
 from surefoot.retrieve.dense import DenseStore
 

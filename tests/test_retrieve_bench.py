@@ -14,8 +14,9 @@ from benchmarks import index_scale, retrieval
 from benchmarks.retrieval_sets import load_collections
 from benchmarks.runs import Progress
 
-from surefoot import Reranker, runtime
-from surefoot.processor import INT8, processor
+from surefoot import Reranker
+from surefoot.inference import pairs as pairs_module
+from surefoot.inference.processor import INT8, processor
 
 FIXTURE = Path(__file__).parent / "fixtures" / "models" / "bert-embed"
 MODEL = ["--embedder", str(FIXTURE), "--pooling", "mean", "--threads", "1"]
@@ -139,7 +140,7 @@ def test_int8_scores_are_kept_apart_and_never_taken_from_float32(
 
     def on(feature: str) -> None:
         """As if a process began on such a processor."""
-        monkeypatch.setattr(runtime, "processor", lambda: ("some processor", [feature]))
+        monkeypatch.setattr(pairs_module, "processor", lambda: ("some processor", [feature]))
         monkeypatch.setattr("surefoot.rerank.reranker._models", {})
 
     on("avx2")
@@ -147,7 +148,7 @@ def test_int8_scores_are_kept_apart_and_never_taken_from_float32(
         measure(data, tmp_path, "--rerank", "bundled", "--int8")
     on("avx-vnni")
     if not INT8 & set(processor()[1]):
-        monkeypatch.setattr(runtime, "_LARGEST_GAP", float("inf"))
+        monkeypatch.setattr(pairs_module, "_LARGEST_GAP", float("inf"))
     measure(data, tmp_path, "--rerank", "bundled", "--int8")
     fresh = set((tmp_path / "work").glob("*.scores.jsonl")) - set(kept)
     assert len(fresh) == len(kept)
@@ -163,7 +164,7 @@ def test_a_second_run_takes_what_there_is(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("nothing has to be embedded")
 
-    monkeypatch.setattr("surefoot.embed.Embedder.embed", refuse)
+    monkeypatch.setattr("surefoot.inference.embedding.Embedder.embed", refuse)
     again = measure(data, tmp_path)
     assert {key: value for key, value in again.items() if "/" in key} == {
         key: value for key, value in first.items() if "/" in key

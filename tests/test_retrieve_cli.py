@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from surefoot.cli import app
-from surefoot.embed import Embedder
+from surefoot.inference.embedding import Embedder
 from surefoot.retrieve import Index
 
 FIXTURE = Path(__file__).parent / "fixtures" / "models" / "bert-embed"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.embed import Embedder
 from surefoot.errors import ConfigurationError, InputError
+from surefoot.inference.embedding import Embedder
 from surefoot.retrieve import Index, PassageChunker
 from surefoot.retrieve import store as store_module
 from surefoot.retrieve.journal import Journal

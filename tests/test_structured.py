@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.evidence.structured import read_json, read_tables
 from surefoot.sources import coerce_sources
-from surefoot.structured import read_json, read_tables
 
 LEAVES = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from training import restore
 
+from surefoot.inference.pairs import PairModel
 from surefoot.models.convert import convert_folder
 from surefoot.models.manifest import bundled
-from surefoot.runtime import PairModel
 
 PAIRS = [
     ("The library opens at nine and closes at six.", "The library is open at noon."),

@@ -883,7 +883,7 @@ def test_contradiction_against_neutral_is_that_of_the_best_premise():
 
 def test_what_is_selected_is_what_the_package_reads(monkeypatch):
     from surefoot import Verifier
-    from surefoot.entailment import NliModel
+    from surefoot.inference.entailment import NliModel
 
     claim = "The cat Minka was taken home by the harbour master."
     park = "A park was opened beside the harbour in 1998. Gulls nest there every year. " * 8

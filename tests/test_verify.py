@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot import Source, Verdict, Verifier
-from surefoot.entailment import Entailment, NliModel
 from surefoot.errors import ConfigurationError, InputError, ModelError
+from surefoot.inference.entailment import Entailment, NliModel
 from surefoot.schema import CitationStatus, ClaimKind, Reason, RiskLevel, TruthfulnessReport
 from surefoot.verify.check import ALL_STEPS
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.embed import Embedder
+from surefoot.inference.embedding import Embedder
 from surefoot.models.convert import convert_folder
 from surefoot.models.records import ModelRecord
 

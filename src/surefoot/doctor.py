@@ -8,7 +8,7 @@ from typing import Any
 
 import surefoot
 from surefoot.errors import SurefootError
-from surefoot.processor import INT8, processor
+from surefoot.inference.processor import INT8, processor
 from surefoot.schema import Reason, Verdict
 
 __all__ = ["EXTRAS", "PACKAGES", "examine"]
@@ -83,7 +83,7 @@ def _version(package: str) -> str | None:
 
 def _threads() -> int | None:
     try:
-        from surefoot.runtime import available_threads
+        from surefoot.inference.session import available_threads
     except ImportError:  # the packages that are missing are reported as such
         return None
     return available_threads()

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from surefoot.inference.relevance import RelevanceModel
 from surefoot.models.manifest import ResolvedModel, list_models, resolve_model
-from surefoot.rerank.model import RelevanceModel
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures" / "models"

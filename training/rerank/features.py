@@ -15,10 +15,10 @@ from training.rerank.judged import Collection, stable_share
 from training.rerank.pool import Group
 from training.rerank.scoring import Scorer
 
-from surefoot.lexicon import load_lexicon
+from surefoot.evidence.lexicon import load_lexicon
+from surefoot.inference.text import TextEncoder
 from surefoot.models.manifest import bundled
 from surefoot.rerank.fusion import lexical_shares
-from surefoot.runtime import TextEncoder
 
 __all__ = ["Lists", "collection_lists", "group_lists", "with_logits"]
 

@@ -12,9 +12,9 @@ from tokenizers import Tokenizer
 from training.rerank.first_stage import device_of
 from training.rerank.train import encode_pairs, load_model, pad
 
+from surefoot.inference.text import TextEncoder
 from surefoot.models.int8store import SESSION_CONFIG
 from surefoot.rerank.windows import split
-from surefoot.runtime import TextEncoder
 
 __all__ = ["Scorer"]
 

@@ -16,12 +16,12 @@ from typing import Final
 
 import numpy as np
 
-from surefoot.evidence import EvidenceIndex, Premise, Ranked
+from surefoot.evidence.index import EvidenceIndex, Premise, Ranked
+from surefoot.evidence.lexicon import Lexicon, load_lexicon
 from surefoot.facts import compare_facts, extract_facts
 from surefoot.facts.negation import has_negation
-from surefoot.lexicon import Lexicon, load_lexicon
+from surefoot.inference.text import TextEncoder
 from surefoot.models.manifest import bundled
-from surefoot.runtime import TextEncoder
 from surefoot.schema import Reason, Source
 
 __all__ = ["FEATURES", "Reader", "Selected", "shared_encoder"]

@@ -13,7 +13,7 @@ from surefoot.cli.output import FAILED, FINE, errors, fail, progress, say, show,
 from surefoot.errors import InputError
 
 if TYPE_CHECKING:
-    from surefoot.embed import Embedder
+    from surefoot.inference.embedding import Embedder
     from surefoot.judge import Judge
     from surefoot.pipeline import Pipeline, PipelineResult, StageEvent
     from surefoot.retrieve import Index

@@ -14,7 +14,7 @@ from surefoot.cli.output import FAILED, FINE, errors, fail, progress, say, write
 from surefoot.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from surefoot.embed import Embedder
+    from surefoot.inference.embedding import Embedder
     from surefoot.retrieve import Index
 
 __all__ = ["Pooling", "embedder_of", "register"]
@@ -119,7 +119,7 @@ def index(
 
 def embedder_of(model: str | None, pooling: Pooling | None, threads: int | None) -> Embedder:
     """The embedder that the options name."""
-    from surefoot.embed import Embedder
+    from surefoot.inference.embedding import Embedder
 
     return Embedder(model, pooling=None if pooling is None else pooling.value, threads=threads)
 

@@ -55,8 +55,8 @@ def select(sources: Sequence[Source], claims: Sequence[str], room: int) -> Shown
         claims: what has to be judged.
         room: tokens, as :func:`estimate_tokens` counts them; at least a few hundred.
     """
-    from surefoot.evidence import EvidenceIndex
-    from surefoot.lexicon import load_lexicon
+    from surefoot.evidence.index import EvidenceIndex
+    from surefoot.evidence.lexicon import load_lexicon
 
     index = EvidenceIndex(sources, load_lexicon())
     ranked = [index.rank(claim, limit=_RANKED) for claim in claims]

@@ -1,6 +1,6 @@
 """The answerer that writes nothing of its own: it quotes the sentences that speak most about the question.
 
-Sentences are cut and ranked by :mod:`surefoot.evidence`, as in a check, so that the check finds each quote
+Sentences are cut and ranked by :mod:`surefoot.evidence.index`, as in a check, so the check finds each quote
 word for word. Where there is a reranker, it orders the best of them.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 
 from surefoot.citations import find_markers, known_keys, strip_markers
 from surefoot.errors import ConfigurationError
-from surefoot.evidence import EvidenceIndex, Ranked
-from surefoot.lexicon import load_lexicon
+from surefoot.evidence.index import EvidenceIndex, Ranked
+from surefoot.evidence.lexicon import load_lexicon
 from surefoot.pipeline.prompt import REFUSAL
 from surefoot.pipeline.records import Draft, Quote
 from surefoot.rerank import Reranker

@@ -7,9 +7,9 @@ score of a sentence alone tells them apart from sentences that do not matter.
 
 from __future__ import annotations
 
-from surefoot.rerank.model import RelevanceModel
+from surefoot.inference.pairs import Progress
+from surefoot.inference.relevance import RelevanceModel
 from surefoot.rerank.records import SentenceEffect
-from surefoot.runtime import Progress
 from surefoot.schema import Span
 from surefoot.segment import sentence_spans
 

@@ -11,15 +11,16 @@ from numbers import Integral, Real
 from typing import Final
 
 from surefoot.errors import ConfigurationError, InputError, MissingExtraError, ModelError
+from surefoot.inference.pairs import Progress
+from surefoot.inference.relevance import RelevanceModel
+from surefoot.inference.session import Arithmetic, check_arithmetic
 from surefoot.models.manifest import resolve_model
 from surefoot.models.records import Calibration
 from surefoot.rerank.explain import sentence_effects
-from surefoot.rerank.model import RelevanceModel
 from surefoot.rerank.ordering import distinct_texts, order
 from surefoot.rerank.passages import TEXT_FIELDS, PassageLike, read_passages
 from surefoot.rerank.records import Explanation, Ranking, RankingReason
 from surefoot.rerank.scoring import Best, score_texts
-from surefoot.runtime import Arithmetic, Progress, check_arithmetic
 
 __all__ = ["Reranker"]
 
@@ -63,7 +64,7 @@ class Reranker:
         fusion: join the logit with other signals where the model's manifest says so; without it, and for all
             other models, the logit stands alone.
         arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and moves scores a little; elsewhere
-            it stays ``"float32"``, see :class:`~surefoot.runtime.PairModel`. ``ranking.model`` says which.
+            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``ranking.model`` says which.
 
     Raises:
         ConfigurationError: an option is out of range.

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from surefoot.rerank.model import RelevanceModel
+from surefoot.inference.pairs import Progress
+from surefoot.inference.relevance import RelevanceModel
 from surefoot.rerank.windows import split_all
-from surefoot.runtime import Progress
 from surefoot.schema import Span
 
 __all__ = ["Best", "score_texts"]

@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 
+from surefoot.inference.text import TextEncoder
 from surefoot.models.manifest import bundled
 from surefoot.models.records import Fusion
 from surefoot.rerank.fusion import lexical_shares, logit_share
-from surefoot.runtime import TextEncoder
 
 __all__ = ["fused_scores"]
 
@@ -30,7 +30,7 @@ def fused_scores(fusion: Fusion, query: str, logits: Mapping[str, float]) -> dic
     weight = fusion.logit * logit_share(query, fusion.long_query)
     totals = np.array([weight * logits[text] for text in scored], dtype=np.float64)
     if fusion.lexical and scored:
-        from surefoot.lexicon import load_lexicon
+        from surefoot.evidence.lexicon import load_lexicon
 
         ids = [
             np.asarray(encoding.ids, dtype=np.int64)
@@ -38,7 +38,7 @@ def fused_scores(fusion: Fusion, query: str, logits: Mapping[str, float]) -> dic
         ]
         totals += fusion.lexical * lexical_shares(ids[0], ids[1:], load_lexicon().idf)
     if fusion.cosine and scored:
-        from surefoot.embed import Embedder  # heavy, and rarely needed
+        from surefoot.inference.embedding import Embedder  # heavy, and rarely needed
 
         vectors = Embedder().embed([query, *scored]).astype(np.float64)
         # Row by row: a product of matrices may round a row differently in other company.

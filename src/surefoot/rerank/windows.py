@@ -21,7 +21,7 @@ _OVERLAP: Final = 4
 
 
 class Encoder(Protocol):
-    """What is needed of :class:`~surefoot.runtime.TextEncoder`."""
+    """What is needed of :class:`~surefoot.inference.text.TextEncoder`."""
 
     def encode(self, texts: Sequence[str]) -> list[Any]:
         """Encodings without special tokens."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from surefoot.errors import ConfigurationError, InputError, missing_extra
-from surefoot.runtime import clean
+from surefoot.inference.text import clean
 from surefoot.schema import Source, Span
 
 __all__ = ["Chunker", "PassageChunker", "describe_chunker", "restore_chunker", "spans_of", "whole"]

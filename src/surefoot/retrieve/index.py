@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from surefoot.embed import Embedder
 from surefoot.errors import ConfigurationError, InputError
+from surefoot.inference.embedding import Embedder
 from surefoot.retrieve.chunking import (
     Chunker,
     PassageChunker,

@@ -18,9 +18,9 @@ from typing import IO, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from surefoot.embed import Embedder
 from surefoot.errors import InputError
-from surefoot.runtime import clean
+from surefoot.inference.embedding import Embedder
+from surefoot.inference.text import clean
 
 __all__ = ["Journal", "embed_passages"]
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surefoot.errors import InputError, missing_extra
-from surefoot.runtime import clean
+from surefoot.inference.text import clean
 
 __all__ = ["LexicalStore", "words"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from surefoot.entailment import NliModel
 from surefoot.errors import ModelError
-from surefoot.evidence import EvidenceIndex, Premise, Ranked
+from surefoot.evidence.index import EvidenceIndex, Premise, Ranked
 from surefoot.facts import compare_facts
+from surefoot.inference.entailment import NliModel
 from surefoot.language import is_english
 from surefoot.models.manifest import Calibration
 from surefoot.schema import Evidence, Reason, Verdict

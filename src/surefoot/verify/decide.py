@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from surefoot.entailment import Entailment
-from surefoot.evidence import Premise
+from surefoot.evidence.index import Premise
 from surefoot.facts import FactCheck
+from surefoot.inference.entailment import Entailment
 from surefoot.models.manifest import Calibration
 from surefoot.schema import Reason, Verdict
 

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from surefoot.evidence import Ranked
-from surefoot.lexicon import Lexicon, Tokens
+from surefoot.evidence.index import Ranked
+from surefoot.evidence.lexicon import Lexicon, Tokens
 
 __all__ = ["features_of", "source_words"]
 

@@ -23,12 +23,12 @@ from surefoot.citations import (
 )
 from surefoot.citations.alce import CitationMode, check_citations, merge_citations
 from surefoot.citations.places import anchors, by_marker, placed
-from surefoot.entailment import NliModel
 from surefoot.errors import ConfigurationError, InputError
-from surefoot.evidence import EvidenceIndex
-from surefoot.lexicon import load_lexicon
+from surefoot.evidence.index import EvidenceIndex
+from surefoot.evidence.lexicon import load_lexicon
+from surefoot.inference.entailment import NliModel
+from surefoot.inference.session import Arithmetic, check_arithmetic
 from surefoot.models.manifest import Calibration, resolve_model
-from surefoot.runtime import Arithmetic, check_arithmetic
 from surefoot.schema import (
     Citation,
     Claim,
@@ -75,7 +75,7 @@ class Verifier:
         download: allow one download of a Hugging Face model that is not on this machine yet.
         revision: commit, tag or branch of a Hugging Face model.
         arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and moves scores a little; elsewhere
-            it stays ``"float32"``, see :class:`~surefoot.runtime.PairModel`. ``report.model`` says which.
+            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``report.model`` says which.
         steps: for measurements only: the steps to use, see :data:`ABLATIONS`.
 
     Raises:

@@ -20,11 +20,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from surefoot.lexicon import Lexicon, Tokens
-from surefoot.runtime import TextEncoder
+from surefoot.evidence.lexicon import Lexicon, Tokens
+from surefoot.evidence.structured import Reading, read_json, read_tables
+from surefoot.inference.text import TextEncoder
 from surefoot.schema import Source
 from surefoot.segment import plain_text, sentence_spans
-from surefoot.structured import Reading, read_json, read_tables
 
 __all__ = ["EvidenceIndex", "Premise", "Ranked", "Sentence"]
 

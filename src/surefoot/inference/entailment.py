@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surefoot.errors import ModelError
+from surefoot.inference.cache import ScoreCache
+from surefoot.inference.pairs import PairModel, Progress
+from surefoot.inference.session import Arithmetic
 from surefoot.models.manifest import ResolvedModel
-from surefoot.runtime import Arithmetic, PairModel, Progress, ScoreCache
 
 __all__ = ["Entailment", "NliModel"]
 
@@ -64,9 +66,9 @@ class NliModel:
     Args:
         resolved: the model's record and files. Two-label models (entailment or not) work too;
             their contradiction probability is 0.
-        threads: see :class:`~surefoot.runtime.PairModel`.
-        cache: see :class:`~surefoot.runtime.PairModel`.
-        arithmetic: see :class:`~surefoot.runtime.PairModel`.
+        threads: see :class:`~surefoot.inference.pairs.PairModel`.
+        cache: see :class:`~surefoot.inference.pairs.PairModel`.
+        arithmetic: see :class:`~surefoot.inference.pairs.PairModel`.
         self_test: score two pairs with known answers and refuse the model where they come out wrong.
 
     Raises:

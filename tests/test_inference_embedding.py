@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from surefoot.embed import Embedder
 from surefoot.errors import ConfigurationError, InputError, ModelError, ModelNotFoundError
+from surefoot.inference.embedding import Embedder
 from surefoot.models.manifest import load_manifest
 
 FIXTURE = Path(__file__).parent / "fixtures" / "models" / "bert-embed"

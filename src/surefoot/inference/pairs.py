@@ -9,40 +9,26 @@ tests check. Arithmetic in int8 is for those who ask for it, see :class:`PairMod
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime as ort
-from tokenizers import Tokenizer
 
-from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
-from surefoot.models.int8store import SESSION_CONFIG
-from surefoot.processor import INT8, processor
+from surefoot.errors import ConfigurationError, ModelError
+from surefoot.inference.cache import ScoreCache
+from surefoot.inference.processor import INT8, processor
+from surefoot.inference.session import Arithmetic, available_threads, check_arithmetic, open_session
+from surefoot.inference.text import Pair, TextEncoder
 
-__all__ = [
-    "Arithmetic",
-    "PairModel",
-    "ScoreCache",
-    "TextEncoder",
-    "available_threads",
-    "check_arithmetic",
-    "clean",
-    "equal_length_runs",
-    "open_session",
-]
+__all__ = ["PairModel", "Progress", "equal_length_runs"]
 
-Pair = tuple[str, str]
 Progress = Callable[[int, int], None]
-Arithmetic = Literal["float32", "int8"]
 
 _LENGTH_STEP: Final = 8
 """Pairs are padded to a multiple of this, so that runs of equal length exist at all."""
@@ -70,105 +56,6 @@ _LARGEST_GAP: Final = 0.08
 """Logits may differ so much on average, as a share of their spread over these pairs: 0.03 with VNNI."""
 
 _log = logging.getLogger(__name__)
-
-_SURROGATES: Final = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
-
-
-def clean(text: str) -> str:
-    """``text`` with lone surrogates replaced one for one, so that it encodes and offsets stay."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.translate(_SURROGATES)
-    return text
-
-
-def available_threads() -> int:
-    """Cores that this process may use: the affinity mask, then the cgroup's CPU quota; at least 1."""
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every platform
-        cores = os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        if quota != "max":
-            cores = min(cores, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):
-        pass
-    return max(1, cores)
-
-
-class ScoreCache:
-    """A bounded map from (model, premise, claim) to logits; the least recently used entry goes first.
-
-    Keys are digests, so that a cache of ``size`` entries holds a few hundred bytes each, however
-    long the texts. Safe under threads.
-    """
-
-    def __init__(self, size: int = 16_384) -> None:
-        if size < 0:
-            raise ConfigurationError(f"cache size must not be negative: {size}")
-        self._size = size
-        self._entries: OrderedDict[bytes, npt.NDArray[np.float32]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @staticmethod
-    def key(fingerprint: str, pair: Pair) -> bytes:
-        """A 16-byte digest; lengths go in first, so that no two different pairs share a preimage."""
-        premise, claim = (clean(text).encode("utf-8") for text in pair)
-        head = f"{fingerprint}\0{len(premise)}\0{len(claim)}\0".encode()
-        return hashlib.blake2b(head + premise + claim, digest_size=16).digest()
-
-    def get(self, key: bytes) -> npt.NDArray[np.float32] | None:
-        """The logits stored under ``key``, or ``None``."""
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None:
-                self._entries.move_to_end(key)
-            return entry
-
-    def put(self, key: bytes, logits: npt.NDArray[np.float32]) -> None:
-        """Store ``logits``, dropping the oldest entry when full."""
-        if not self._size:
-            return
-        with self._lock:
-            self._entries[key] = logits
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-
-
-class TextEncoder:
-    """A tokenizer that is configured once and never changed, hence safe under threads.
-
-    Truncation and padding are off: a tokenizer that truncates does so silently, and switching either
-    on while another thread encodes fails with "Already borrowed".
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            self._tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:
-            raise ModelIntegrityError(f"cannot read the tokenizer {path.name}: {error}") from error
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self.pair_overhead: int = self._tokenizer.num_special_tokens_to_add(True)
-
-    def encode(self, texts: Sequence[str]) -> list[Any]:
-        """Encodings without special tokens; each has ``ids`` and ``offsets`` in code points."""
-        cleaned = [clean(text) for text in texts]
-        return list(self._tokenizer.encode_batch(cleaned, add_special_tokens=False))
-
-    def encode_pairs(self, pairs: Sequence[Pair]) -> list[Any]:
-        """Encodings with special tokens and segment ids."""
-        return list(self._tokenizer.encode_batch([(clean(a), clean(b)) for a, b in pairs]))
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens of each text, special tokens not counted."""
-        return [len(encoding.ids) for encoding in self.encode(texts)]
 
 
 class PairModel:
@@ -350,34 +237,6 @@ class PairModel:
         except Exception as error:
             raise ModelError(f"inference failed: {error}") from error
         return members, np.asarray(output, dtype=np.float32)
-
-
-def check_arithmetic(arithmetic: str) -> None:
-    """Raise :class:`ConfigurationError` for a name that is not of :data:`Arithmetic`."""
-    if arithmetic not in get_args(Arithmetic):
-        raise ConfigurationError(f"arithmetic must be 'float32' or 'int8', not {arithmetic!r}")
-
-
-def open_session(path: Path) -> ort.InferenceSession:
-    """A session whose runs are computed by one thread each, and which keeps no memory between runs.
-
-    Raises:
-        ModelIntegrityError: ONNX Runtime cannot load the file.
-    """
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1  # parallelism is across runs, so that a sum has one order
-    options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # the arena keeps gigabytes in long-lived services
-    options.enable_mem_pattern = False  # a pattern is kept for every shape ever seen
-    options.log_severity_level = 3
-    for key, value in SESSION_CONFIG.items():
-        options.add_session_config_entry(key, value)
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise ModelIntegrityError(f"ONNX Runtime cannot load {path.name}: {error}") from error
 
 
 def equal_length_runs(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from surefoot.runtime import clean
+from surefoot.inference.text import clean
 from surefoot.segment import sentence_spans
 
 __all__ = ["Reading", "read_json", "read_tables"]

@@ -3,7 +3,7 @@
 Mean pooling over token vectors and L2 normalisation as in Reimers & Gurevych 2019, "Sentence-BERT". A text
 gets
 the same bits whatever it is embedded with: it is padded by its own length, computed by one thread, and pooled
-alone (see :mod:`surefoot.runtime`).
+alone (see :mod:`surefoot.inference.pairs`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from surefoot.errors import ConfigurationError, InputError, ModelError, ModelIntegrityError
-from surefoot.models.manifest import ResolvedModel, resolve_model
-from surefoot.models.safefiles import inside, read_json
 
 # Sessions and runs of equal length are the same for one text as for a pair of them.
-from surefoot.runtime import available_threads, clean, equal_length_runs, open_session
+from surefoot.inference.pairs import equal_length_runs
+from surefoot.inference.session import available_threads, open_session
+from surefoot.inference.text import clean
+from surefoot.models.manifest import ResolvedModel, resolve_model
+from surefoot.models.safefiles import inside, read_json
 
 __all__ = ["Embedder", "Pooling"]
 

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from surefoot.inference.text import TextEncoder
 from surefoot.models.manifest import bundled
-from surefoot.runtime import TextEncoder
 
 __all__ = ["Lexicon", "Tokens", "load_lexicon"]
 

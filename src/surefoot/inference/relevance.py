@@ -12,8 +12,10 @@ from typing import Final
 import numpy as np
 
 from surefoot.errors import ModelError
+from surefoot.inference.cache import ScoreCache
+from surefoot.inference.pairs import PairModel, Progress
+from surefoot.inference.session import Arithmetic
 from surefoot.models.manifest import ResolvedModel
-from surefoot.runtime import Arithmetic, PairModel, Progress, ScoreCache
 
 __all__ = ["RelevanceModel"]
 
@@ -39,9 +41,9 @@ class RelevanceModel:
     Args:
         resolved: the model's record and files. One output is the logit; of two, the logit is that of the
             relevant label minus the other's, which is the log-odds of their softmax.
-        threads: see :class:`~surefoot.runtime.PairModel`.
-        cache: see :class:`~surefoot.runtime.PairModel`.
-        arithmetic: see :class:`~surefoot.runtime.PairModel`.
+        threads: see :class:`~surefoot.inference.pairs.PairModel`.
+        cache: see :class:`~surefoot.inference.pairs.PairModel`.
+        arithmetic: see :class:`~surefoot.inference.pairs.PairModel`.
         self_test: score pairs of a known order and refuse the model where they come out wrong.
 
     Raises:

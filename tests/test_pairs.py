@@ -14,8 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.errors import ConfigurationError, ModelError, ModelIntegrityError
+from surefoot.inference.cache import ScoreCache
+from surefoot.inference.pairs import PairModel, equal_length_runs
+from surefoot.inference.session import available_threads
+from surefoot.inference.text import TextEncoder, clean
 from surefoot.models.manifest import bundled
-from surefoot.runtime import PairModel, ScoreCache, TextEncoder, available_threads, clean, equal_length_runs
 
 WORDS = (
     "the refund period is ten days after delivery of goods and a fee of five percent applies to each".split()

@@ -1,0 +1,1 @@
+"""Weights at work: sessions, cross-encoders, the embedder."""
