@@ -101,6 +101,8 @@ def test_files_and_standard_input(server: ScriptedEndpoint, tmp_path: Path) -> N
         ("It is two months.", error(500), "0.3", 3),
         ("It is two months.", chat("fine"), None, 3),
         ("It is two months.", chat(None, refusal="no"), "0.9", 3),
+        ("word " * 20_000, chat('{"score": 0.1}'), None, 3),
+        ("word " * 20_000, chat('{"score": 0.1}'), "0.3", 3),
     ],
 )
 def test_exit_codes(answer: str, act: Act, limit: str | None, code: int, tmp_path: Path) -> None:
@@ -117,7 +119,7 @@ def test_hostile_text_is_named_or_gives_no_score(server: ScriptedEndpoint, tmp_p
     assert "found: instruction, invisible" in done.stdout
     assert "\x1b" not in done.stdout
     done = run(path, *at(server, "--on-attack", "unknown"))
-    assert (done.code, done.stdout.splitlines()[0]) == (0, "score undefined, risk unknown")
+    assert (done.code, done.stdout.splitlines()[0]) == (3, "score undefined, risk unknown")
 
 
 def test_claims_are_listed(tmp_path: Path) -> None:

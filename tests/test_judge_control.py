@@ -538,8 +538,8 @@ def test_the_real_verifier_takes_a_controlled_judge() -> None:
         ((), TRUE, 2, "score 0.050, risk low", 0),
         (("--control", "always"), STATEMENT, 2, "score 0.900, risk high", 0),
         (("--control", "never"), f"{STATEMENT} {EVASIVE[1]}", 1, "score 0.000, risk low", 0),
-        ((), f"{STATEMENT} {EVASIVE[1]}", 2, "score undefined, risk unknown", 0),
-        (("--fail-over", "0.3"), f"{STATEMENT} {EVASIVE[1]}", 2, "score undefined, risk unknown", 1),
+        ((), f"{STATEMENT} {EVASIVE[1]}", 2, "score undefined, risk unknown", 3),
+        (("--fail-over", "0.3"), f"{STATEMENT} {EVASIVE[1]}", 2, "score undefined, risk unknown", 3),
         (("--control", "sometimes"), TRUE, 0, "", 2),
     ],
 )

@@ -17,19 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_NOT_THE_ENDPOINT: Final = frozenset(
-    {
-        Reason.EMPTY_ANSWER,
-        Reason.NO_SOURCES,
-        Reason.NO_CHECKABLE_CLAIM,
-        Reason.CLAIM_TOO_LONG,
-        Reason.NOT_A_CLAIM,
-        Reason.HOSTILE_TEXT,
-        Reason.CONTROL_FAILED,
-        Reason.PARTIAL_CONTEXT,
-    }
-)
-"""Reasons for an undefined score that lie with the texts: asking again would not help."""
+_NOTHING_TO_JUDGE: Final = {Reason.EMPTY_ANSWER, Reason.NO_SOURCES, Reason.NO_CHECKABLE_CLAIM}
 
 
 class OnAttack(StrEnum):
@@ -141,7 +129,7 @@ def judge(
             "--fail-over",
             min=0.0,
             max=1.0,
-            help="Exit with 1 if the score is higher or undefined, or hostile text was found.",
+            help="Exit with 1 if the score is higher, there is nothing to judge, or hostile text was found.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the judgement as JSON.")] = False,
@@ -154,7 +142,8 @@ def judge(
 ) -> None:
     """Ask a language model how likely it is that a response is hallucinated.
 
-    Exit code: 0 fine, 1 score over the threshold, 2 wrong command or input, 3 no valid score came back.
+    Exit code: 0 fine, or nothing to judge; 1 score over the threshold; 2 wrong command or input; 3 no valid
+    score came back, also because hostile text fooled the model or the text is too long.
     """
     with errors():
         from surefoot.endpoints import Budget, ChatEndpoint, DecisionEndpoint
@@ -234,8 +223,8 @@ def _judged(judge: Judge, request: CheckRequest) -> Judgement:
 
 
 def _exit_code(judgement: Judgement, fail_over: float | None) -> int:
-    if judgement.score is None and not _NOT_THE_ENDPOINT.issuperset(judgement.reasons):
-        return FAILED
+    if judgement.score is None and not _NOTHING_TO_JUDGE.intersection(judgement.reasons):
+        return FAILED  # before the threshold: what was not judged is not over it
     if fail_over is None:
         return FINE
     # Hostile text may have made the score what it is: it approves nothing.
