@@ -64,7 +64,8 @@ class Reranker:
         fusion: join the logit with other signals where the model's manifest says so; without it, and for all
             other models, the logit stands alone.
         arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and moves scores a little; elsewhere
-            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``ranking.model`` says which.
+            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``ranking.model`` says
+            which.
 
     Raises:
         ConfigurationError: an option is out of range.

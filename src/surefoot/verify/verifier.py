@@ -75,7 +75,8 @@ class Verifier:
         download: allow one download of a Hugging Face model that is not on this machine yet.
         revision: commit, tag or branch of a Hugging Face model.
         arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and moves scores a little; elsewhere
-            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``report.model`` says which.
+            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``report.model`` says
+            which.
         steps: for measurements only: the steps to use, see :data:`ABLATIONS`.
 
     Raises:
