@@ -218,7 +218,9 @@ MAX_TEXT_BYTES = 5_000_000
 
 
 def shipped_files() -> Iterator[Path]:
-    yield from (path for path in ROOT.iterdir() if path.is_file() and path.suffix in SHIPPED_SUFFIXES)
+    for path in ROOT.iterdir():  # .git is a file in a worktree
+        if path.is_file() and path.suffix in SHIPPED_SUFFIXES and path.name != ".git":
+            yield path
     for folder in SHIPPED_FOLDERS:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and path.suffix in SHIPPED_SUFFIXES and "__pycache__" not in path.parts:
