@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 ARGS ?=
 
-.PHONY: help venv demo test lint format docs bench wheel clean
+.PHONY: help venv demo test lint format docs docs-site docs-serve bench wheel clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || grep '## ' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || grep '## ' Makefile
 
 $(STAMP): pyproject.toml constraints.txt scripts/bootstrap
 	@scripts/bootstrap $(VENV)
@@ -33,8 +33,14 @@ format: $(STAMP)  ## Rewrite the code in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: $(STAMP)  ## Rewrite the outputs shown in the documents with what is printed now
+docs: $(STAMP)  ## Update the outputs shown in the documents to what is printed now
 	@$(BIN)/python scripts/update-docs
+
+docs-site: $(STAMP)  ## Build the documentation site in build/site; broken links are errors
+	@scripts/docs-site $(VENV)
+
+docs-serve: $(STAMP)  ## Serve the documentation on http://localhost:8000
+	@scripts/docs-site $(VENV) serve
 
 bench: $(STAMP)  ## Measure; ARGS="--checkpoint FOLDER", "rerank --checkpoint FOLDER" or "retrieval --data DIR"
 	@scripts/bench $(VENV) $(ARGS)

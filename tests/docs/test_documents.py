@@ -19,12 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 
+import surefoot
 from surefoot.schema import CitationStatus, ClaimKind, Reason, RiskLevel, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*DOCUMENTS, *sorted((ROOT / "docs").glob("*/*.md"))]
+PAGES += [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "training/README.md")]
 TOLERANCE = 0.02  # of numbers with a decimal point: processors differ in the last bits
 TIMEOUT = 300
 DISPLAY = {"COLUMNS": "100", "LINES": "60", "NO_COLOR": "1", "TERM": "dumb"}
@@ -236,7 +240,7 @@ def anchors(markdown: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=ids)
+@pytest.mark.parametrize("path", PAGES, ids=ids)
 def test_links_lead_somewhere(path: Path) -> None:
     missing = []
     for token in _MARKDOWN.parse(path.read_text(encoding="utf-8")):
@@ -255,8 +259,25 @@ def test_links_lead_somewhere(path: Path) -> None:
     "codes", [Verdict, Reason, CitationStatus, RiskLevel, ClaimKind], ids=lambda c: c.__name__
 )
 def test_every_code_is_explained(codes: type[Verdict]) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     assert [code.value for code in codes if f"`{code.value}`" not in text] == []
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    def files(entry: Any) -> list[str]:
+        parts = entry.values() if isinstance(entry, dict) else entry
+        return [entry] if isinstance(entry, str) else [file for part in parts for file in files(part)]
+
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert sorted(files(menu)) == sorted(str(path.relative_to(ROOT)) for path in PAGES)
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+    assert "surefoot.errors" in shown
+    names = set(surefoot.__all__) - set(surefoot.errors.__all__) - {"__version__"}
+    assert {f"surefoot.{name}" for name in names} <= shown
 
 
 # --- the checker itself ---------------------------------------------------------------------------
