@@ -4,15 +4,15 @@
 
 A file has one JSON record a line: ``id``, ``kind``, ``sources`` (list of texts), ``answer``, optionally
 ``question``, and ``expect``: the verdict of each claim in order, joined by ``-``. S is supported, X is
-contradicted and U unsupported (either way it must be rejected), N is not checkable. Headings and lead-ins that
-are not checkable need not be listed.
+contradicted and U unsupported (either way it must be rejected), N is not checkable. Headings and lead-ins
+that are not checkable need not be listed.
 
 A case is right if every verdict is. It is a false pass if a claim that must be rejected is supported, and a
 false strip if a supported claim is rejected or nothing is checkable. Whatever else goes wrong counts as open:
 left for review, checked though there is nothing to check, or cut into another number of claims.
 
-The rules are: everything is supported; and a claim is supported if every word of it with four letters or more,
-or with a digit, stands in the sources. They read no list, table or sentence: each line is one claim.
+The rules are: everything is supported; and a claim is supported if every word of it with four letters or
+more, or with a digit, stands in the sources. They read no list, table or sentence: each line is one claim.
 The command reports and exits with 0 whatever the figures are.
 """
 
