@@ -11,8 +11,8 @@ A case is right if every verdict is. It is a false pass if a claim that must be 
 false strip if a supported claim is rejected or nothing is checkable. Whatever else goes wrong counts as open:
 left for review, checked though there is nothing to check, or cut into another number of claims.
 
-The rules are: everything is supported; and a claim is supported if every word of it with four letters or
-more, or with a digit, stands in the sources. They read no list, table or sentence: each line is one claim.
+The rules: everything is supported; a claim is supported if every word of it with four letters or more, or
+with a digit, stands in the sources. They read no list, table or sentence: each line is one claim.
 The command reports and exits with 0 whatever the figures are.
 """
 

@@ -1,16 +1,16 @@
 """An answer as segments with exact offsets: blocks by Markdown, sentences inside them, and their kinds.
 
-Block structure comes from markdown-it-py (CommonMark plus tables), of which only the block rules run and
-only the line maps are used. Whatever its tokens leave out (nesting beyond its limit, input too large for
-it) is read line by line instead, so that nothing that was said can escape a check.
+markdown-it-py (CommonMark with tables) finds the blocks; only its block rules run and only its line maps are
+used. Lines that its tokens leave out, because of deep nesting or a very long answer, are read one by one
+instead, so that no sentence escapes the check.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -23,17 +23,16 @@ from surefoot.segment.lines import (
     join_lines,
     same_length,
     scan_blocks,
-    sentence_spans,
     split_row,
     strip_bullet,
     trim,
 )
 from surefoot.segment.sentences import split_run
 
-__all__ = ["Segment", "segment_answer", "sentence_spans"]
+__all__ = ["Segment", "segment_answer"]
 
 _MAX_MARKDOWN = 200_000  # code points; a longer answer is read line by line
-_MAX_LINES = 5_000  # likewise: a block takes the parser much longer than a character
+_MAX_LINES = 5_000  # likewise: a block costs the parser much more than a character
 _MAX_NESTING = 20
 _PROSE_FENCES = frozenset({"", "text", "txt", "plain", "plaintext", "quote"})
 _MARKDOWN_FENCES = frozenset({"markdown", "md", "mdx"})
@@ -51,8 +50,8 @@ class Segment:
     Attributes:
         start, end: ``answer[start:end]`` has no white space at its ends, no bullet, no heading marks and
             no outer table pipes. Emphasis marks and citation markers stay in.
-        kind: only ``claim`` is to be checked.
-        block: index of the paragraph, list item, heading, table row or code block that it lies in.
+        kind: only a ``claim`` is checked.
+        block: index of its paragraph, list item, heading, table row or code block.
     """
 
     start: int
@@ -71,40 +70,37 @@ class _Block:
 def segment_answer(text: str, *, min_words: int = 4) -> tuple[Segment, ...]:
     """Split ``text`` into segments; every character that is neither white space nor markup is in one.
 
-    HTML comments, link-free tags on a line of their own, code fences and table rules count as markup.
-    A fenced block marked ``markdown`` is read as Markdown; one without a language, or an indented block,
-    that reads as prose is prose, so that fencing an answer does not exempt it. A citation marker behind
-    a full stop, or on a line of its own, belongs to the sentence before it.
+    HTML comments, lines of tags without text, code fences and table rules count as markup. A fenced block
+    marked ``markdown`` is read as Markdown; one without a language, or an indented block, is prose if it
+    reads as prose, so that a fence exempts nothing from the check. A citation marker after a full stop, or
+    on a line of its own, belongs to the sentence before it.
 
     Args:
-        text: any text; nothing is raised for lone surrogates, NUL or deep nesting.
+        text: any text; lone surrogates, NUL and deep nesting raise nothing.
         min_words: see :func:`surefoot.segment.kinds.classify`.
 
     Returns:
         Disjoint segments in order of position. Time is linear in the length of ``text``.
     """
-    plain = _mask_comments(same_length(text))
-    blocks, plain = _blocks(plain)
+    blocks, plain = _blocks(_mask_comments(same_length(text)))
     blocks.sort(key=lambda block: block.lines[0])
     segments: list[Segment] = []
     number = 0
     for index, block in enumerate(blocks):
-        last = index == len(blocks) - 1
         for part in _parts(plain, block):
-            made = list(_segments(plain, part, number, min_words, followed=not last or part is not block))
-            if made:
-                segments += made
-                number += 1
+            followed = index < len(blocks) - 1 or part is not block
+            made = list(_segments(plain, part, number, min_words, followed=followed))
+            segments += made
+            number += bool(made)
     return tuple(segments)
 
 
 def _segments(plain: str, block: _Block, number: int, min_words: int, *, followed: bool) -> Iterator[Segment]:
     if block.kind is not BlockKind.PROSE:
         start, end = block.lines[0][0], block.lines[-1][1]
+        kind = ClaimKind.CODE if block.kind is BlockKind.CODE else ClaimKind.HEADING
         if block.kind is BlockKind.ROW:
             kind = classify(plain[start:end], min_words=min_words, tabular=True)
-        else:
-            kind = ClaimKind.CODE if block.kind is BlockKind.CODE else ClaimKind.HEADING
         yield Segment(start, end, kind, number)
         return
     runs = join_lines(plain, block.lines)
@@ -118,7 +114,7 @@ def _segments(plain: str, block: _Block, number: int, min_words: int, *, followe
 
 
 def _is_bold_title(line: str) -> bool:
-    match = _BOLD_LINE.fullmatch(line) if len(line) <= 420 else None
+    match = _BOLD_LINE.fullmatch(line)
     return match is not None and match[1] not in match[2] and is_title(match[2])
 
 
@@ -127,64 +123,58 @@ def _parts(plain: str, block: _Block) -> list[_Block]:
     if block.kind is not BlockKind.PROSE:
         return [block]
     parts: list[_Block] = []
-    lines: Lines = []
-    listed = block.listed
-    changed = False
+    fresh, listed = True, block.listed  # whether the next line begins a part, and whether a list does
     for start, end in block.lines:
         body, stop, kind = strip_bullet(plain, start, end), end, BlockKind.PROSE
         if plain[start] == "|" and plain[end - 1] == "|":
             kind = BlockKind.ROW
             body, stop = split_row(plain, start, end)
         elif plain[start] == "<" and end - start < 2000 and _TAG_LINE.fullmatch(plain, start, end):
-            body = stop = end
-        if body == start:
-            lines.append((start, end))
+            body = stop
+        fresh = fresh or body > start
+        if body >= stop or (kind is BlockKind.ROW and not plain[body:stop].strip("-:| \t")):
             continue
-        changed = True
-        if lines:
-            parts.append(_Block(BlockKind.PROSE, lines, listed))
-            lines = []
-        if kind is BlockKind.ROW:
-            if body < stop and any(char not in "-:| \t" for char in plain[body:stop]):
-                parts.append(_Block(kind, [(body, stop)]))
-        elif body < stop:
-            lines, listed = [(body, stop)], True
-    if not changed:
-        return [block]
-    if lines:
-        parts.append(_Block(BlockKind.PROSE, lines, listed))
-    return parts
+        if fresh:
+            listed = listed or (kind is BlockKind.PROSE and body > start)
+            parts.append(_Block(kind, [], listed))
+        parts[-1].lines.append((body, stop))
+        fresh = kind is BlockKind.ROW
+    return parts if len(parts) != 1 or parts[0].lines != block.lines else [block]
 
 
 def _mask_comments(plain: str) -> str:
     """``plain`` with the HTML comments that a reader of the page would not see as spaces."""
-    at = plain.find("<!--")
-    if at < 0:
-        return plain
-    pieces: list[str] = []
-    done = 0
-    while at >= 0:
-        stop = plain.find("-->", at + 4)
-        if stop < 0:
-            break
-        stop += 3
+    spans: list[tuple[int, int]] = []
+    at, done = plain.find("<!--"), 0
+    while at >= 0 and (stop := plain.find("-->", at + 4) + 3) > 2:
         line = plain.rfind("\n", done, at) + 1 or done
-        body = plain[at:stop]
         # in the middle of a line a comment ends with its paragraph, else it is not one; code shows it
-        if (plain[line:at].strip() == "" or "\n\n" not in body) and plain.count("`", line, at) % 2 == 0:
-            pieces += plain[done:at], re.sub(r"[^\n]", " ", body)
+        comment = plain[line:at].strip() == "" or plain.find("\n\n", at, stop) < 0
+        if comment and plain.count("`", line, at) % 2 == 0:
+            spans.append((at, stop))
             done = stop
         at = plain.find("<!--", stop)
-    return "".join(pieces) + plain[done:]
+    return _blanked(plain, spans)
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """``text`` with the ascending ``spans`` as spaces; line breaks stay. Overlapping spans are skipped."""
+    pieces: list[str] = []
+    done = 0
+    for start, end in spans:
+        if end > start >= done:
+            pieces += text[done:start], re.sub(r"[^\n]", " ", text[start:end])
+            done = end
+    return "".join(pieces) + text[done:]
 
 
 def _blocks(plain: str) -> tuple[list[_Block], str]:
-    """The blocks of an answer, and the text with quote marks and other container prefixes as spaces."""
+    """The blocks of an answer, and the text with quote marks and other prefixes of lines as spaces."""
     if len(plain) > _MAX_MARKDOWN or plain.count("\n") > _MAX_LINES:
         return [_Block(kind, lines) for kind, lines in scan_blocks(plain)], plain
     reader = _Reader(plain)
     reader.read(0, len(plain), nested=False)
-    return reader.blocks, reader.masked()
+    return reader.blocks, _blanked(plain, sorted(reader.prefixes))
 
 
 _PARSER = (
@@ -202,96 +192,70 @@ class _Reader:
     def __init__(self, plain: str) -> None:
         self.plain = plain
         self.blocks: list[_Block] = []
-        self._blank: list[tuple[int, int]] = []
-
-    def masked(self) -> str:
-        """The text with what stands before the content of each line as spaces."""
-        pieces: list[str] = []
-        done = 0
-        for start, end in sorted(self._blank):
-            if end > start >= done:
-                pieces += self.plain[done:start], " " * (end - start)
-                done = end
-        return "".join(pieces) + self.plain[done:]
+        self.prefixes: list[tuple[int, int]] = []
+        """What stands before the content of each line."""
 
     def read(self, base: int, end: int, *, nested: bool) -> None:
         """Append the blocks of ``plain[base:end]``, which begins and ends at line ends."""
         source = self.plain[base:end]
-        bounds = [base]
-        at = source.find("\n")
-        while at >= 0:
-            bounds.append(base + at + 1)
-            at = source.find("\n", at + 1)
-        bounds.append(end + 1)
+        bounds = accumulate((len(line) + 1 for line in source.split("\n")), initial=base)
         lines = [(start, stop - 1) for start, stop in pairwise(bounds)]
-        covered = bytearray(len(lines))
+        covered: set[int] = set()
         items: list[tuple[str, int]] = []
-        tokens = _PARSER.parse(source)
         header = False
-        for index, token in enumerate(tokens):
+        opened: Token | None = None
+        for token in _PARSER.parse(source):
             first, stop = token.map or (0, 0)
             stop = min(stop, len(lines))
-            if token.type in ("list_item_open", "blockquote_open"):
-                items.append((token.type, first))
-            elif token.type in ("list_item_close", "blockquote_close"):
-                items.pop()
-            elif token.type in ("thead_open", "thead_close"):
-                header = token.type == "thead_open"
-                if token.map:
-                    covered[first : min(stop + 1, len(lines))] = b"\1" * (min(stop + 1, len(lines)) - first)
-            elif token.type == "tr_open":
-                self._row(lines[first], header, items, first)
-                covered[first] = 1
-            elif token.type == "hr":
-                covered[first:stop] = b"\1" * (stop - first)
-            elif token.type in ("fence", "code_block"):
-                self._code(token, lines[first:stop], nested=nested)
-                covered[first:stop] = b"\1" * (stop - first)
-            elif (
-                token.type == "inline"
-                and token.map
-                and tokens[index - 1].type in ("paragraph_open", "heading_open")
-            ):
-                opened = tokens[index - 1]
-                first, stop = opened.map or token.map
-                stop = min(stop, len(lines))
-                if self._inline(token, opened, lines[first:stop], listed=any(i[0][0] == "l" for i in items)):
-                    covered[first:stop] = b"\1" * (stop - first)
-        self._gaps(lines, covered)
+            match token.type:
+                case "list_item_open" | "blockquote_open":
+                    items.append((token.type, first))
+                case "list_item_close" | "blockquote_close":
+                    items.pop()
+                case "thead_open" | "thead_close":
+                    header = token.type == "thead_open"
+                    covered.update(range(first, stop + 1) if token.map else ())
+                case "tr_open":
+                    self._row(lines[first], header, items, first)
+                    covered.add(first)
+                case "hr":
+                    covered.update(range(first, stop))
+                case "fence" | "code_block":
+                    self._code(token, lines[first:stop], nested=nested)
+                    covered.update(range(first, stop))
+                case "inline" if opened is not None and opened.map:
+                    first, stop = opened.map[0], min(opened.map[1], len(lines))
+                    listed = any(kind == "list_item_open" for kind, _ in items)
+                    if self._inline(token, opened, lines[first:stop], listed=listed):
+                        covered.update(range(first, stop))
+            opened = token if token.type in ("paragraph_open", "heading_open") else None
+        for taken, group in groupby(range(len(lines)), covered.__contains__):
+            if not taken:  # read line by line what no token accounts for
+                gap = list(group)
+                self._scan(lines[gap[0]][0], lines[gap[-1]][1])
 
-    def _gaps(self, lines: Lines, covered: bytearray) -> None:
-        """Read line by line what no token accounts for."""
-        at = covered.find(0)
-        while at >= 0:
-            stop = covered.find(1, at)
-            stop = len(lines) if stop < 0 else stop
-            begin, end = lines[at][0], lines[stop - 1][1]
-            for kind, found in scan_blocks(self.plain, begin, end):
-                self.blocks.append(_Block(kind, found))
-            at = covered.find(0, stop)
+    def _scan(self, begin: int, end: int) -> None:
+        self.blocks += [_Block(kind, lines) for kind, lines in scan_blocks(self.plain, begin, end)]
 
     def _inline(self, token: Token, opened: Token, lines: Lines, *, listed: bool) -> bool:
         """Add a paragraph or heading; false when its text cannot be laid over the lines."""
         heading = opened.type == "heading_open"
-        content = token.content.split("\n")
-        if heading and not opened.markup.startswith("#"):
+        marks = heading and opened.markup.startswith("#")
+        parts = [part.strip() for part in token.content.split("\n")]
+        if heading and not marks:
             lines = lines[:-1]  # the underline
-        found: Lines = []
-        while len(lines) > len(content) and not self.plain[slice(*lines[-1])].strip():
-            lines = lines[:-1]
-        while len(lines) > len(content) and not self.plain[slice(*lines[0])].strip():
-            lines = lines[1:]
-        if len(lines) != len(content):
+        lines = [line for line in lines if self.plain[slice(*line)].strip()]
+        if len(lines) != len(parts):
             return False
-        for (begin, stop), part in zip(lines, content, strict=True):
-            part = part.strip()
+        found: Lines = []
+        for (begin, stop), part in zip(lines, parts, strict=True):
             raw = self.plain[begin:stop].rstrip()
-            if heading and opened.markup.startswith("#") and not raw.endswith(part):
+            if marks and not raw.endswith(part):
                 raw = raw.rstrip("#").rstrip()
             if not raw.endswith(part):
                 return False
             at = begin + len(raw) - len(part)
-            self._blank.append((begin, at))
+            self.prefixes.append((begin, at))
             if part:
                 found.append((at, at + len(part)))
         if listed and found and (box := _CHECKBOX.match(self.plain, *found[0])):
@@ -323,13 +287,13 @@ class _Reader:
         if language in _MARKDOWN_FENCES and not nested:
             self.read(begin, end, nested=True)
         elif language in _MARKDOWN_FENCES or (language in _PROSE_FENCES and _reads_as_prose(token.content)):
-            self.blocks.extend(_Block(kind, found) for kind, found in scan_blocks(self.plain, begin, end))
+            self._scan(begin, end)
         else:
             self.blocks.append(_Block(BlockKind.CODE, [(start, stop)]))
 
 
 def _reads_as_prose(content: str) -> bool:
-    """Sentences rather than code: words, an end mark, and next to none of the signs of code."""
+    """Whether text in a fence is sentences rather than code: words, an end mark, hardly a sign of code."""
     sample = content[:4000].strip()
     if len(sample.split()) < 4 or not re.search(r"[.!?。！？](?:[\s\"')\]*]|$)", sample):
         return False

@@ -1,8 +1,7 @@
 """Lines of plain or lightly marked-up text: which belong together, and the sentences of a source.
 
-:func:`join_lines` undoes hard wrapping: a line break inside a paragraph ends a sentence in a list of short
-lines ("Fee: 5 euros"), and does not in text wrapped at a column. :func:`sentence_spans` reads a whole
-source in one pass over its lines, without a Markdown parser, so that megabytes cost little.
+A line break inside a paragraph ends a sentence in a list of short lines ("Fee: 5 euros") but not in text that
+was wrapped at a column. Sources are read line by line without a Markdown parser, so megabytes cost little.
 """
 
 from __future__ import annotations
@@ -14,18 +13,8 @@ from enum import Enum
 from surefoot.segment.abbreviations import BEFORE_NAME, UNFINISHED
 from surefoot.segment.sentences import only_markers, split_run
 
-__all__ = [
-    "MAX_SENTENCE",
-    "BlockKind",
-    "Lines",
-    "join_lines",
-    "same_length",
-    "scan_blocks",
-    "sentence_spans",
-    "split_row",
-    "strip_bullet",
-    "trim",
-]
+__all__ = ["MAX_SENTENCE", "BlockKind", "Lines", "join_lines", "same_length", "scan_blocks", "sentence_spans"]
+__all__ += ["split_row", "strip_bullet", "trim"]
 
 Lines = list[tuple[int, int]]
 """Trimmed spans of the lines of one block, without bullets, quote marks and the like."""
@@ -44,9 +33,9 @@ class BlockKind(Enum):
 MAX_SENTENCE = 1000
 """Code points after which a sentence of a source is cut."""
 
-_WRAP = 60  # lines of a list are usually shorter than this, lines of wrapped text usually longer
-_BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_WRAP = 60  # list items are usually shorter, lines of wrapped text usually longer
+_BREAKS = re.compile("[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
 
 _BULLET = re.compile(r"(?:[-*+•‣◦▪▫●○■□–—·⁃∙➢➤►▶][^\S\n]{1,40}(?:\[[ xX]\][^\S\n]{1,8})?|[•‣◦▪●⁃](?=\w))")
 _LETTER = re.compile(r"(?:[a-zA-Z]|[ivx]{1,5})\)[^\S\n]{1,8}(?=\S)")
@@ -59,24 +48,12 @@ _RULE = re.compile(r"[-*_=~+|:\s]{2,}|`{3,}[\w+#.-]{0,40}\s*|~{3,}[\w+#.-]{0,40}
 _LAST_WORD = re.compile(r"([^\W\d_]{1,20})\.?$")
 _FINAL_END = re.compile(r"[.!?…。！？।؟۔][\"'”’»)\]*_`」』]{0,6}$")
 _OPENS_LINE = re.compile(r"[*_]{2}\S|[\U0001F300-\U0001FAFF☀-➿]|\(?[a-z0-9]{1,3}\)\s|\d{1,3}\.\s")
+_HARD_BREAKS = ("\\", ":", "：", "<br>", "<br/>")
 
 
 def same_length(text: str) -> str:
     """``text`` with every line break a newline, and no NUL or lone surrogate; no position moves."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\t\n").replace("\r", "\n")
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    if not text.isascii():
-        for char in _BREAKS:
-            if char in text:
-                text = text.replace(char, "\n")
-        text = _SURROGATE.sub("\ufffd", text)
-    else:
-        for char in _BREAKS[:5]:
-            if char in text:
-                text = text.replace(char, "\n")
-    return text
+    return _UNREADABLE.sub("\ufffd", _BREAKS.sub("\n", text.replace("\r\n", "\t\n")))
 
 
 def strip_bullet(text: str, start: int, end: int) -> int:
@@ -96,35 +73,29 @@ def split_row(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def join_lines(text: str, lines: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Runs of one paragraph: lines that belong together, for :func:`surefoot.segment.sentences.split_run`.
+def join_lines(text: str, lines: Sequence[tuple[int, int]]) -> Lines:
+    """Runs of a paragraph, made of lines that belong together.
 
     Args:
         text: after :func:`same_length`.
-        lines: trimmed non-empty spans of the lines of the paragraph, without container prefixes.
+        lines: trimmed spans of the paragraph's lines, without container prefixes; none is empty.
     """
-    if len(lines) < 2:
-        return list(lines)
-    runs: list[tuple[int, int]] = []
-    start, last = lines[0]
+    runs = list(lines[:1])
     for index in range(1, len(lines)):
-        line = lines[index]
         width = max(end - begin for begin, end in lines[max(0, index - 4) : index + 4])
-        if not _continues(text, lines[index - 1], line, width):
-            runs.append((start, last))
-            start = line[0]
-        last = line[1]
-    runs.append((start, last))
+        if _continues(text, lines[index - 1], lines[index], width):
+            runs[-1] = (runs[-1][0], lines[index][1])
+        else:
+            runs.append(lines[index])
     return runs
 
 
 def _continues(text: str, above: tuple[int, int], line: tuple[int, int], width: int) -> bool:
     """Whether the sentence of the line ``above`` may go on in ``line``."""
     upper = text[max(above[0], above[1] - 80) : above[1]]
-    first = text[line[0]]
-    if line[1] - line[0] <= 400 and only_markers(text[line[0] : line[1]]):
+    if line[1] - line[0] <= 400 and only_markers(text[slice(*line)]):
         return True
-    if text[above[1] : above[1] + 2] == "  " or upper.endswith(("\\", ":", "：", "<br>", "<br/>")):
+    if text[above[1] : above[1] + 2] == "  " or upper.endswith(_HARD_BREAKS):
         return False
     last_word = _LAST_WORD.search(upper)
     word = last_word[1].lower() if last_word else ""
@@ -133,50 +104,44 @@ def _continues(text: str, above: tuple[int, int], line: tuple[int, int], width: 
             return True
     elif upper.endswith((",", "-", "(", "–")) or word in UNFINISHED:
         return True
-    elif first.islower():
-        return not _OPENS_LINE.match(text, line[0], line[1])
-    first_word = 0
-    while line[0] + first_word < line[1] and first_word < 40 and not text[line[0] + first_word].isspace():
-        first_word += 1
+    elif text[line[0]].islower():
+        return not _OPENS_LINE.match(text, *line)
+    first_word = len(text[line[0] : min(line[1], line[0] + 40)].split(None, 1)[0])
     wrapped = above[1] - above[0] >= _WRAP and above[1] - above[0] + 1 + first_word > width
-    if not wrapped:
-        return False
-    return not _OPENS_LINE.match(text, line[0], line[1]) or not _FINAL_END.search(upper)
+    return wrapped and not (_OPENS_LINE.match(text, *line) and _FINAL_END.search(upper))
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> Lines:
     """Sentences of a source, as spans of code points.
 
-    Plain text and light Markdown: a blank line, a bullet, a heading and a table row begin something new;
-    bullets, heading marks, rules, code fences and outer pipes are left out. A table row is one sentence.
-    A sentence is cut after :data:`MAX_SENTENCE` code points, at white space where there is any. Spaces do
-    not end a Thai sentence, since they separate phrases too: only line breaks, ``? !`` and the cut do.
+    A blank line, a bullet, a heading and a table row start a new sentence. Bullets, heading marks, rules,
+    code fences and outer pipes are left out; a table row is one sentence. A sentence is cut after
+    :data:`MAX_SENTENCE` code points, at white space where there is any. Thai is only split at line breaks,
+    ``? !`` and that limit: its spaces separate phrases as well as sentences.
 
     Returns:
-        Ascending, disjoint spans without white space at the ends; every non-space character that is not
-        markup lies in one of them. Time is linear in the text.
+        Ascending, disjoint spans without white space at the ends. They cover every other character that is
+        not markup. Time is linear in the text.
     """
     plain = same_length(text)
-    spans: list[tuple[int, int]] = []
+    spans: Lines = []
     if plain.startswith(">") or "\n>" in plain or "\n >" in plain:
-        plain = _QUOTES.sub(_spaces, plain)
+        plain = _QUOTES.sub(lambda match: " " * len(match[0]), plain)
     for kind, lines in scan_blocks(plain):
-        if kind is BlockKind.PROSE:
-            for start, end in join_lines(plain, lines):
-                for span in split_run(plain, start, end):
-                    _cut(plain, *span, spans)
-        else:
-            _cut(plain, *lines[0], spans)
+        runs = join_lines(plain, lines) if kind is BlockKind.PROSE else lines
+        for run in runs:
+            for span in split_run(plain, *run) if kind is BlockKind.PROSE else (run,):
+                _cut(plain, *span, spans)
     return spans
 
 
 def scan_blocks(plain: str, start: int = 0, end: int | None = None) -> Iterator[tuple[BlockKind, Lines]]:
-    """Blocks of ``plain[start:end]`` by the look of each line alone.
+    """Blocks of ``plain[start:end]``, told by the first characters of each line.
 
     Args:
         plain: after :func:`same_length`.
-        start: a line begins there.
-        end: a line ends there; ``None`` for the end of the text.
+        start: where a line begins.
+        end: where a line ends; ``None`` for the end of the text.
 
     Yields:
         The kind, and the trimmed spans of the lines without markup; rows and headings have one line.
@@ -187,8 +152,7 @@ def scan_blocks(plain: str, start: int = 0, end: int | None = None) -> Iterator[
     at, size = start, len(plain) if end is None else end
     while at < size:
         stop = plain.find("\n", at, size)
-        if stop < 0:
-            stop = size
+        stop = size if stop < 0 else stop
         begin, final = trim(plain, at, stop)
         at = stop + 1
         first = plain[begin] if begin < final else ""
@@ -231,17 +195,10 @@ def scan_blocks(plain: str, start: int = 0, end: int | None = None) -> Iterator[
         yield BlockKind.PROSE, block
 
 
-def _spaces(match: re.Match[str]) -> str:
-    return " " * (match.end() - match.start())
-
-
 def _without_hashes(text: str, start: int, end: int) -> int:
-    stop = end
-    while stop > start and text[stop - 1] == "#":
-        stop -= 1
-    if stop == end or not text[stop - 1].isspace():
-        return end
-    return trim(text, start, stop)[1]
+    """End of a heading without the ``#`` that close it, if a space stands before them."""
+    title = text[start:end].rstrip("#")
+    return start + len(title.rstrip()) if title[-1:].isspace() else end
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -253,35 +210,24 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _cut(text: str, start: int, end: int, spans: list[tuple[int, int]]) -> None:
+def _cut(text: str, start: int, end: int, spans: Lines) -> None:
     """Append ``(start, end)`` in pieces of at most :data:`MAX_SENTENCE` code points."""
     while end - start > MAX_SENTENCE:
         stop = start + MAX_SENTENCE
-        floor = start + MAX_SENTENCE // 2
-        at = stop
-        while at > floor and not text[at].isspace():
-            at -= 1
-        if at == floor:
-            at = stop
-            # no space: at least keep a character and its combining marks, joiners and modifiers together
-            while at > stop - 16 and _joins(text, at):
-                at -= 1
+        at = next((at for at in range(stop, start + MAX_SENTENCE // 2, -1) if text[at].isspace()), 0)
+        if (
+            not at
+        ):  # no space: at least keep a character and its combining marks, joiners and modifiers together
+            at = next((at for at in range(stop, stop - 16, -1) if not _joins(text, at)), stop - 16)
         piece = trim(text, start, at)
         if piece[0] < piece[1]:
             spans.append(piece)
-        start = at
-        while start < end and text[start].isspace():
-            start += 1
+        start = trim(text, at, end)[0]
     if start < end:
         spans.append((start, end))
 
 
 def _joins(text: str, at: int) -> bool:
-    char, before = text[at], text[at - 1]
-    return (
-        "\u0300" <= char <= "\u036f"
-        or "\ufe00" <= char <= "\ufe0f"
-        or char == "\u200d"
-        or before == "\u200d"
-        or "\U0001f3fb" <= char <= "\U0001f3ff"
-    )
+    """Whether the character at ``at`` modifies the one before it."""
+    joiner = "\u200d" in text[at - 1 : at + 1]
+    return joiner or re.match("[\u0300-\u036f\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]", text[at]) is not None

@@ -1,15 +1,15 @@
-"""Where sentences end inside one stretch of running text.
+"""Where sentences end inside a *run*: a paragraph, list item or table row, so never across a blank line.
 
-The unit of work is a *run*: a paragraph, a list item, a line of a table; it never crosses a blank line.
-Every run of end punctuation is a candidate. It is settled by what stands around it (abbreviation,
-initial, enumerator, decimal, file name, quotation, citation marker). Where that says nothing, sentencex
-decides, the library that did best in the comparison of ``docs/splitters.md``. All lookups around a candidate
-are bounded, so the time is linear in the text.
+Every run of end punctuation is a candidate. Its surroundings decide: an abbreviation, initial, enumerator,
+decimal, file name, quotation or citation marker. Where they say nothing, the library sentencex decides, which
+did best in the comparison of ``docs/splitters.md``. Every look around a candidate is bounded, so time is
+linear in the text.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Callable
 from typing import Final
 
@@ -21,9 +21,9 @@ __all__ = ["MARKERS", "only_markers", "split_run"]
 
 _LOOK = 64  # code points looked at on either side of a candidate
 _LIBRARY_LOOK: Final = 400  # code points before a candidate that the library reads
-_QUOTE_LOOK = 400  # code points within which an opened quotation is followed
+_QUOTE_LOOK = 400  # code points within which the end of a quotation is looked for
 
-_FINAL = "。！？｡︒؟۔।॥։።፧။៕᙮꓿⁇⁈⁉‼᠃𑁇"  # end a sentence whatever follows
+_FINAL = "。！？｡︒؟۔।॥։።፧។៕᙮꓿⁇⁈⁉‼᠃𑁇"  # end a sentence whatever follows
 _CLOSERS = "\"'”’“‘»«›‹)\\]}*_~`」』）】》〉］｝〕"
 _CANDIDATE = re.compile(rf"[.!?…．{_FINAL}]+(?:[ \u00a0]\.(?![^\W_]))*[{_CLOSERS}]*")
 _OPENERS = "\"'“‘„«‹([{*_~`¿¡「『（【《〈［｛〔‚"
@@ -52,44 +52,36 @@ _DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.){1,6}[^\W\d_]{1,3}")
 
 
 def only_markers(line: str) -> bool:
-    """Whether ``line`` holds citation markers and nothing else."""
-    return _ONLY_MARKERS.fullmatch(line[:4000]) is not None and len(line) <= 4000
+    """Whether ``line`` consists of citation markers."""
+    return len(line) <= 4000 and _ONLY_MARKERS.fullmatch(line) is not None
 
 
 def split_run(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Sentences of ``text[start:end]``, a run of text without blank lines.
+    """Sentences of the run ``text[start:end]``.
 
     Returns:
-        Trimmed spans, ascending, that cover every non-space character of the run.
+        Ascending spans without white space at the ends; they cover every other character of the run.
     """
     spans: list[tuple[int, int]] = []
-    first = _skip_space(text, start, end)
-    code = _code_spans(text, first, end)
-    at = first
+    at = first = _skip_space(text, start, end)
+    code = [found.span() for found in _CODE.finditer(text, first, end)]
     while at < end and (match := _CANDIDATE.search(text, at, end)):
         at = match.end()
-        if code and (inside := _enclosing(code, match.start())):
-            at = max(at, inside)
-            continue
-        if _plainly_inside(text, first, at, end):
-            continue
-        stop = _settle(text, first, match.start(), at, end)
-        if stop is None:
-            continue
-        spans.append((first, stop))
-        first = _skip_space(text, stop, end)
-        at = max(first, at)
-    if first < end:
-        last = end
-        while last > first and text[last - 1].isspace():
-            last -= 1
-        if last > first:
-            spans.append((first, last))
-    return spans
+        before = bisect(code, (match.start(), end)) - 1
+        if before >= 0 and code[before][1] > match.start():
+            at = max(at, code[before][1])
+        elif not _plainly_inside(text, first, at, end):
+            stop = _settle(text, first, match.start(), at, end)
+            if stop is not None:
+                spans.append((first, stop))
+                first = _skip_space(text, stop, end)
+                at = max(first, at)
+    last = first + len(text[first:end].rstrip())
+    return [*spans, (first, last)] if first < last else spans
 
 
 def _plainly_inside(text: str, first: int, stop: int, end: int) -> bool:
-    """The frequent cases that need no second look: "3.5", "a.b", and "e.g. apples" under a capital."""
+    """The frequent cases that need no second look: "3.5", "a.b", and "e.g. apples" after a capital."""
     if stop + 2 >= end or text[stop - 1] not in ".!?":
         return False
     char = text[stop]
@@ -104,32 +96,8 @@ def _skip_space(text: str, at: int, end: int) -> int:
     return at
 
 
-def _code_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    if text.find("`", start, end) < 0:
-        return []
-    return [m.span() for m in _CODE.finditer(text, start, end)][::-1]
-
-
-def _enclosing(spans: list[tuple[int, int]], at: int) -> int:
-    """End of the span around ``at``, else 0; ``spans`` run backwards and lose what lies behind."""
-    while spans and spans[-1][1] <= at:
-        spans.pop()
-    return spans[-1][1] if spans and spans[-1][0] <= at else 0
-
-
-def _library_breaks(text: str, first: int, after: int, end: int) -> bool:
-    """Whether sentencex begins a sentence at ``after``, given the sentence before it and a few words more.
-
-    It is not shown the whole run: a quotation mark without its partner would keep it from breaking
-    anywhere behind.
-    """
-    low = max(first, after - _LIBRARY_LOOK)
-    found = get_sentence_boundaries("en", text[low : min(end, after + _LOOK)])
-    return any(_skip_space(text, low + boundary["start_index"], end) == after for boundary in found)
-
-
 def _settle(text: str, first: int, start: int, stop: int, end: int) -> int | None:
-    """Where the sentence ends whose end punctuation is ``text[start:stop]``; ``None`` if it goes on."""
+    """End of the sentence whose end punctuation is ``text[start:stop]``; ``None`` if it continues."""
     tail = stop
     marked = False
     near = text[stop : stop + 2].lstrip()[:1]
@@ -138,16 +106,15 @@ def _settle(text: str, first: int, start: int, stop: int, end: int) -> int | Non
         marked = marked or _HAS_MARKER.search(more[0]) is not None
     after = _skip_space(text, tail, end)
     if after >= end:
-        return None  # the end of the run closes the sentence anyway
-    if tail > stop:
-        if marked and text[after].islower() and not _starts_lower(text, first, end):
-            # "[2] says that ..." opens the next sentence: the marker is its subject
-            tail, after = stop, _skip_space(text, stop, end)
-        elif marked and text[after] in ",;:)":
-            return None
-    if text[start] in _FINAL or text[stop - 1] in _FINAL:
-        return tail if _ends_final(text, stop, after) else None
-    return tail if _ends(text, first, start, stop, tail, after, end) else None
+        return None  # the end of the run ends the sentence anyway
+    if marked and text[after].islower() and not _starts_lower(text, first, end):
+        # "[2] says that ..." opens the next sentence: the marker is its subject
+        tail, after = stop, _skip_space(text, stop, end)
+    elif marked and text[after] in ",;:)":
+        return None
+    final = text[start] in _FINAL or text[stop - 1] in _FINAL
+    ends = _ends_final(text, stop, after) if final else _ends(text, first, start, stop, tail, after, end)
+    return tail if ends else None
 
 
 def _ends_final(text: str, stop: int, after: int) -> bool:
@@ -162,39 +129,42 @@ def _ends(text: str, first: int, start: int, stop: int, tail: int, after: int, e
     """Whether ``. ! ? …`` at ``text[start:stop]`` ends the sentence that began at ``first``."""
 
     def library() -> bool:
-        # Markers taken into the sentence, closing and opening marks, and quotations or parentheses left
-        # open are what the library reads otherwise, on purpose.
-        if (
-            tail > start + len(run)
-            or begin > after
-            or word.lower() in STARTERS
-            or _left_open(text, first, stop)
-        ):
+        # The library reads some texts otherwise on purpose: markers taken into the sentence, closing and
+        # opening marks, and open quotations or parentheses.
+        if tail > start + len(run) or begin > after or word.lower() in STARTERS:
             return True
-        return _library_breaks(text, first, after, end)
+        if _open_quote(text, max(first, stop - _QUOTE_LOOK), stop, "("):
+            return True
+        # It does not see the whole run: after an unpaired quotation mark it would not break anywhere.
+        low = max(first, after - _LIBRARY_LOOK)
+        found = get_sentence_boundaries("en", text[low : min(end, after + _LOOK)])
+        return any(_skip_space(text, low + boundary["start_index"], end) == after for boundary in found)
 
     run = text[start:stop].rstrip(_CLOSERS.replace("\\]", "]"))
-    quoted = stop > start + len(run) and not _QUOTES.isdisjoint(text[start + len(run) : stop])
-    glued = after == stop
-    if glued:
+    quoted = not _QUOTES.isdisjoint(text[start + len(run) : stop])
+    if after == stop:
         return _ends_glued(text, first, start, stop, run, end)
     begin = after
     while begin < end and begin < after + 8 and text[begin] in _OPENERS:
         begin += 1
     following = text[begin : begin + 1]
-    word_match = _WORD.match(text, begin, end)
-    word = word_match[0] if word_match else ""
+    match = _WORD.match(text, begin, end)
+    word = match[0] if match else ""
     if following.islower() and not (word[1:] and not word.islower() and word[1].isupper()):
-        return _ends_before_lower(text, first, start, run, quoted, after, begin, end)
+        if quoted or after != begin or not _starts_lower(text, first, end):
+            return False  # a sentence begins with a small letter only where the text has no capitals
+        left = _word_before(text, first, start)
+        known = any(left.lower() in group for group in (BEFORE_NAME, BEFORE_NUMBER, TRAILING, CLOCK))
+        return (run == "." or run[0] in "!?") and len(left) > 1 and left.isalpha() and not known
     if following in (",", ";", ":", ")", "]"):
         return False
-    if quoted and _goes_on_after_quote(text, word_match, end):
-        return False
+    if quoted and match and (verb := _WORD.match(text, min(match.end() + 1, end), end)) and verb[0] in SAYING:
+        return False  # "Why?" Bob asked
     if _in_open_quote(text, first, start, stop, end):
         return False
     if run == ".":
-        return tail > stop or _dot_ends(text, first, start, following, word, word_match, library)
-    if run[0] in ".…" and set(run) <= {".", "…"}:
+        return tail > stop or _dot_ends(text, first, start, following, match, library)
+    if set(run) <= {".", "…"}:
         if text[start - 1 : start] in ("[", "(", '"', "“", "'", "‘"):
             return False
         before = text[max(first, start - 2) : start].rstrip()
@@ -207,18 +177,12 @@ def _ends_glued(text: str, first: int, start: int, stop: int, run: str, end: int
     following = text[stop]
     before = text[start - 1] if start > first else ""
     if _caseless(following):
-        return _caseless(before) or run[0] in "!?"  # "Inc.制造" goes on, "합니다.수수료" does not
-    if (
-        len(set(run)) > 1
-        or not following.isupper()
-        or not (before.isalnum() or before == ")")
-        or (run[0] == "." and len(run) > 1)
-    ):
+        return _caseless(before) or run[0] in "!?"  # "Inc.制造" continues, "합니다.수수료" does not
+    if len(set(run)) > 1 or (run[0] == "." and len(run) > 1):
         return False
-    token_start = start
-    while token_start > max(first, start - _LOOK) and not text[token_start - 1].isspace():
-        token_start -= 1
-    left = text[token_start:start]
+    if not following.isupper() or not (before.isalnum() or before == ")"):
+        return False
+    left = text[max(first, start - _LOOK) : start].split()[-1]
     nxt = _WORD.match(text, stop, end)
     if nxt is None or any(c in left for c in "/@=&<>_\\:`"):
         return False
@@ -231,23 +195,11 @@ def _ends_glued(text: str, first: int, start: int, stop: int, run: str, end: int
     last = left.rsplit(".", 1)[-1]
     if last.endswith(")"):
         return "()" not in left and len(word) > 1  # "(UNWTO).Countries", not "f().Result"
+    starter = word.lower() in STARTERS
     if last.isdigit() and len(last) == 4 and left == last:
-        return len(word) > 1 and word.lower() in STARTERS  # "in 1945.The"
-    if len(last) < 2 or not last.isalpha():
-        return False
-    return last.islower() and (left == last or word.lower() in STARTERS or left.split(".", 1)[0].istitle())
-
-
-def _ends_before_lower(
-    text: str, first: int, start: int, run: str, quoted: bool, after: int, begin: int, end: int
-) -> bool:
-    """Whether a sentence ends before a small letter: only where the text knows no capitals."""
-    if quoted or after != begin or not _starts_lower(text, first, end):
-        return False
-    if run in (".", "!", "?") or run[0] in "!?":
-        word = _word_before(text, first, start)
-        return len(word) > 1 and word.isalpha() and not _abbreviated(word.lower())
-    return False
+        return len(word) > 1 and starter  # "in 1945.The"
+    plain = len(last) > 1 and last.isalpha() and last.islower()
+    return plain and (left == last or starter or left.split(".", 1)[0].istitle())
 
 
 def _starts_lower(text: str, first: int, end: int) -> bool:
@@ -256,53 +208,33 @@ def _starts_lower(text: str, first: int, end: int) -> bool:
     return word is not None and word[0].islower() and word[0][0].isalpha()
 
 
-def _goes_on_after_quote(text: str, word: re.Match[str] | None, end: int) -> bool:
-    """``"Why?" Bob asked``: a name and a verb of saying."""
-    if word is None:
-        return False
-    verb = _WORD.match(text, min(word.end() + 1, end), end)
-    return verb is not None and verb[0] in SAYING
+def _open_quote(text: str, low: int, stop: int, bracket: str = "") -> str:
+    """The mark that closes what is open at ``stop``: a quotation or, if asked for, a parenthesis."""
+    if text.count('"', low, stop) % 2:
+        return '"'
+    if text.count("“", low, stop) > text.count("”", low, stop):
+        return "”"
+    return ")" if bracket and text.count("(", low, stop) > text.count(")", low, stop) else ""
 
 
 def _in_open_quote(text: str, first: int, start: int, stop: int, end: int) -> bool:
-    """Inside a quotation that goes on with a comma: ``"I came. I saw," he wrote``."""
-    low = max(first, start - _QUOTE_LOOK)
-    if text.count('"', low, stop) % 2:
-        close = text.find('"', stop, min(end, stop + _QUOTE_LOOK))
-    elif text.count("“", low, stop) > text.count("”", low, stop):
-        close = text.find("”", stop, min(end, stop + _QUOTE_LOOK))
-    else:
-        return False
+    """Inside a quotation that continues after a comma: ``"I came. I saw," he wrote``."""
+    mark = _open_quote(text, max(first, start - _QUOTE_LOOK), stop)
+    close = text.find(mark, stop, min(end, stop + _QUOTE_LOOK)) if mark else -1
     if close < 0:
         return False
     after = _skip_space(text, close + 1, end)
     return after < end and text[after].islower() and text[close - 1] in ",!?"
 
 
-def _left_open(text: str, first: int, stop: int) -> bool:
-    """Whether a quotation or a parenthesis that began in the sentence is open at ``stop``."""
-    low = max(first, stop - _QUOTE_LOOK)
-    return (
-        text.count('"', low, stop) % 2 == 1
-        or text.count("“", low, stop) > text.count("”", low, stop)
-        or text.count("(", low, stop) > text.count(")", low, stop)
-    )
-
-
 def _word_before(text: str, first: int, start: int) -> str:
-    """The word that the full stop at ``start`` closes, without opening brackets and marks."""
+    """The word before the full stop at ``start``, without opening brackets and marks."""
     near = text[max(first, start - _LOOK) : start]
     if not near or near[-1].isspace():
         return ""
     word = near.rsplit(None, 1)[-1]
-    if word.isalnum():
-        return word
     at = max(map(word.rfind, "([{\"“‘'/–—"))
     return word[at + 1 :].lstrip("*_~`")
-
-
-def _abbreviated(lower: str) -> bool:
-    return lower in BEFORE_NAME or lower in BEFORE_NUMBER or lower in TRAILING or lower in CLOCK
 
 
 def _dot_ends(
@@ -310,24 +242,18 @@ def _dot_ends(
     first: int,
     start: int,
     following: str,
-    word: str,
-    word_match: re.Match[str] | None,
+    match: re.Match[str] | None,
     library: Callable[[], bool],
 ) -> bool:
-    """Whether a single full stop at ``start`` ends the sentence, given the word that follows."""
+    """Whether a single full stop at ``start`` ends the sentence; ``match`` is the word that follows."""
     before = _word_before(text, first, start)
     lower = before.lower()
-    next_dotted = word_match is not None and text[word_match.end() : word_match.end() + 1] == "."
+    word = match[0] if match else ""
+    follower = text[match.end() : match.end() + 1] if match else ""
     # "A." and "No." may be an initial or an abbreviation themselves
-    starter = word.lower() in STARTERS and not (
-        next_dotted and (len(word) == 1 or word.lower() in BEFORE_NUMBER)
-    )
-    if (
-        word_match is not None
-        and word.endswith("ly")
-        and text[word_match.end() : word_match.end() + 1] == ","
-    ):
-        starter = True  # "Additionally, ..."
+    dotted = follower == "." and (len(word) == 1 or word.lower() in BEFORE_NUMBER)
+    adverb = follower == "," and word.endswith("ly")  # "Additionally, ..."
+    starter = adverb or (word.lower() in STARTERS and not dotted)
     if not before:
         return start > first + 1  # tokenised text: "the play . Then"
     if lower in BEFORE_NAME:
@@ -338,21 +264,16 @@ def _dot_ends(
         return word.lower() not in WHEN and not following.isdigit()
     if lower in BEFORE_NUMBER:
         numbered = following.isdigit() or following == "§" or (len(word) == 1 and not starter)
-        named = (
-            before[0].isupper() and following.isupper() and not starter and lower not in ("no", "art", "add")
-        )
-        return not (numbered or named)
+        named = before[0].isupper() and following.isupper() and lower not in ("no", "art", "add")
+        return not (numbered or (named and not starter))
     if lower in TRAILING:
-        if lower == "etc":
-            return True
-        return starter or _caseless(following)
-    if len(before) == 1 and before.isalpha() and not _caseless(before):
-        return starter
-    if _DOTTED.fullmatch(before):
-        return starter
+        return lower == "etc" or starter or _caseless(following)
+    letter = len(before) == 1 and before.isalpha() and not _caseless(before)
     # "Ph. Eur.", "Wm. Shakespeare"
     short = len(before) == 2 and before.isalpha() and before[0].isupper() and before[1].islower()
-    return starter or (not short and library())
+    if starter or letter or short or _DOTTED.fullmatch(before):
+        return starter
+    return library()
 
 
 def _is_enumerator(text: str, first: int, start: int, before: str) -> bool:
@@ -361,10 +282,10 @@ def _is_enumerator(text: str, first: int, start: int, before: str) -> bool:
     roman = len(before) <= 4 and set(before.lower()) <= set("ivx")
     if not (number or roman or len(before) == 1):
         return False
-    at = start - len(before)
-    while at > first and (text[at - 1].isspace() or text[at - 1] in "*_("):
-        at -= 1
-    return at <= first or text[at - 1] in ":;"
+    left = text[max(first, start - _LOOK) : start - len(before)].rstrip()
+    while left.endswith(("*", "_", "(")):
+        left = left.rstrip("*_(").rstrip()
+    return not left or left[-1] in ":;"
 
 
 def _caseless(char: str) -> bool:
