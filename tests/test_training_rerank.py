@@ -82,8 +82,7 @@ def test_fusion_that_makes_no_sense_is_refused(bad: object) -> None:
 
 
 def test_the_logit_counts_less_beside_a_long_query() -> None:
-    from surefoot.rerank.fusion import logit_share
-    from surefoot.rerank.signals import fused_scores
+    from surefoot.rerank.fusion import fused_scores, logit_share
 
     assert [logit_share("word " * count, 20) for count in (0, 1, 20, 40)] == [1, 1, 1, 0.25]
     assert logit_share("word " * 400, 0) == 1
@@ -134,7 +133,7 @@ def test_key_words_are_rare_words_of_a_title_and_a_situation_is_the_other_half(
 
 
 def test_training_and_package_fuse_alike(training: SimpleNamespace) -> None:
-    from surefoot.rerank.signals import fused_scores
+    from surefoot.rerank.fusion import fused_scores
 
     long = "which of the stones beside the old river were carried to the bridge, and by whom, and when was it"
     for query in ("which stones", long):

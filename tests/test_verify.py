@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -482,9 +483,11 @@ def test_a_foreign_answer_degrades_the_report(verifier: Verifier) -> None:
 
 
 def test_metadata_that_json_cannot_say_does_not_stop_the_report(verifier: Verifier) -> None:
-    source = {"text": REFUNDS, "distance": float("nan"), "when": object(), 5: "five"}
+    source: dict[Any, Any] = {"text": REFUNDS, "distance": float("nan"), "when": object(), 5: "five"}
+    source |= {"page": np.int64(3), "itself": source}
     report = verifier.verify("A restocking fee of 5% applies to opened items.", [source])
-    assert json.loads(report.to_json())["sources"][0]["metadata"]["distance"] == "nan"
+    metadata = json.loads(report.to_json())["sources"][0]["metadata"]
+    assert (metadata["distance"], metadata["page"]) == ("nan", 3)
 
 
 class _FailingModel:

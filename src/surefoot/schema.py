@@ -13,7 +13,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Final
 
 __all__ = [
     "Citation",
@@ -22,12 +23,57 @@ __all__ = [
     "ClaimKind",
     "Evidence",
     "Reason",
+    "Record",
     "RiskLevel",
     "Source",
     "Span",
     "TruthfulnessReport",
     "Verdict",
+    "plain",
 ]
+
+
+_DEEPEST: Final = 100
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """``value`` as JSON has it. A caller's metadata may hold anything, even itself.
+
+    Args:
+        value: records become mappings, and NumPy's numbers Python's. NaN, infinities and anything else that
+            JSON does not have become strings.
+        depth: containers nested deeper than 100 become ``"..."``.
+    """
+    if isinstance(value, (bool, str)) or value is None:
+        return str(value) if isinstance(value, StrEnum) else value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else str(number)
+    if depth >= _DEEPEST:
+        return "..."
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name), depth + 1) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item, depth + 1) for item in value]
+    return str(value)
+
+
+class Record:
+    """Base of the frozen dataclasses that turn into JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain dicts, lists, strings and numbers."""
+        return plain(self)  # type: ignore[no-any-return]
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The record as ASCII-only JSON, valid even where a text holds lone surrogates."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
 class Verdict(StrEnum):
@@ -253,7 +299,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class TruthfulnessReport:
+class TruthfulnessReport(Record):
     """The result of checking one answer.
 
     Every figure is ``None`` where it is undefined, and ``reasons`` then says why.
@@ -310,27 +356,3 @@ class TruthfulnessReport:
             "citation_groundedness": self.citation_groundedness,
             "uncited_claims": self.uncited_claims,
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain dicts, lists, strings and numbers."""
-        return _plain(self)  # type: ignore[no-any-return]
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The report as ASCII-only JSON: valid even where the answer holds lone surrogates."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-
-def _plain(value: object) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, StrEnum):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # in a caller's metadata; JSON has no such number
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)  # a caller's metadata may hold anything; a report must still print

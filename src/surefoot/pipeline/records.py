@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from numbers import Integral, Real
 from typing import Any, Final
 
 from surefoot.endpoints.records import Usage
 from surefoot.errors import SurefootError
 from surefoot.judge.records import Judgement
 from surefoot.rerank.records import Ranking
-from surefoot.schema import Source, TruthfulnessReport
+from surefoot.schema import Record, Source, TruthfulnessReport, plain
 
 __all__ = ["Draft", "PipelineResult", "Quote", "Stage", "StageCode", "StageError", "StageEvent", "StageNote"]
-
-_DEEPEST: Final = 100
 
 
 class Stage(StrEnum):
@@ -138,7 +132,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineResult:
+class PipelineResult(Record):
     """An answer with everything that it rests on.
 
     Attributes:
@@ -187,15 +181,7 @@ class PipelineResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain dicts, lists, strings and numbers."""
-        table = {item.name: _plain(getattr(self, item.name)) for item in dataclasses.fields(self)}
-        table["ranked"] = self.ranked.to_dict()
-        table["report"] = None if self.report is None else self.report.to_dict()
-        table["judgement"] = None if self.judgement is None else self.judgement.to_dict()
-        return {**table, "degraded": self.degraded, "reasons": [str(code) for code in self.reasons]}
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The result as ASCII-only JSON: valid even where a text holds lone surrogates."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        return {**plain(self), "degraded": self.degraded, "reasons": [str(code) for code in self.reasons]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,23 +199,3 @@ class StageEvent:
     seconds: float
     result: PipelineResult
     notes: tuple[StageNote, ...] = ()
-
-
-def _plain(value: Any, depth: int = 0) -> Any:
-    """``value`` for JSON. Metadata may hold anything, itself included: what JSON lacks becomes a string."""
-    if value is None or isinstance(value, bool | str):
-        return str(value) if isinstance(value, StrEnum) else value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        number = float(value)
-        return number if math.isfinite(number) else str(number)
-    if depth >= _DEEPEST:
-        return "..."
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name), depth + 1) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item, depth + 1) for item in value]
-    return str(value)

@@ -1,21 +1,8 @@
-"""Order retrieved passages by what a cross-encoder sees in (query, passage)."""
+"""Order retrieved passages by relevance to a query, with a cross-encoder."""
 
 from __future__ import annotations
 
-from surefoot.rerank.records import (
-    Explanation,
-    RankedSource,
-    Ranking,
-    RankingReason,
-    SentenceEffect,
-)
+from surefoot.rerank.records import Explanation, RankedSource, Ranking, RankingReason, SentenceEffect
 from surefoot.rerank.reranker import Reranker
 
-__all__ = [
-    "Explanation",
-    "RankedSource",
-    "Ranking",
-    "RankingReason",
-    "Reranker",
-    "SentenceEffect",
-]
+__all__ = ["Explanation", "RankedSource", "Ranking", "RankingReason", "Reranker", "SentenceEffect"]

@@ -1,8 +1,8 @@
-"""Which sentences of a passage make it relevant: each one is left out, and each one is read alone.
+"""Which sentences make a passage relevant: each is left out once and scored alone once.
 
-Leaving out shows what a sentence adds in its place (occlusion: Zeiler and Fergus 2014); contributions do not
-sum to the score. Two sentences that say the same contribute little each, since the other one remains; the
-score of a sentence alone tells them apart from sentences that do not matter.
+Leaving a sentence out (occlusion, Zeiler & Fergus 2014) shows what it adds in its place; the contributions do
+not sum to the score. Two sentences that say the same contribute little each, because the other one remains.
+The score of a sentence alone tells them apart from sentences that do not matter.
 """
 
 from __future__ import annotations
@@ -26,40 +26,32 @@ def sentence_effects(
     room: int,
     progress: Progress | None = None,
 ) -> tuple[SentenceEffect, ...]:
-    """The effect of each sentence of a window.
+    """The effect of each sentence of a window, in order. Costs two pairs per sentence.
 
     Args:
-        model: what scored the window.
+        model: the model that scored the window.
         query: as scored.
-        text: the whole passage.
+        text: the whole passage; positions in the result refer to it.
         window: position of the window in ``text``.
         score: logit of (query, window).
-        room: tokens that a text may have beside the query.
+        room: tokens that a text may have beside the query. A text that is empty, or that no longer fits
+            once it is cut differently, has no score.
         progress: called with (pairs done, pairs to do).
-
-    Returns:
-        In the order of the text; positions are those in ``text``. Costs two pairs a sentence. A figure is
-        ``None`` where its text is empty, or would not fit beside the query once it is cut anew.
     """
     shown = window.of(text)
     spans = sentence_spans(shown)
-    without = [shown[:start] + shown[end:] for start, end in spans]
-    alone = [shown[start:end] for start, end in spans]
-    texts = [*without, *alone]
+    texts = [shown[:start] + shown[end:] for start, end in spans] + [shown[start:end] for start, end in spans]
     fits = [0 < count <= room for count in model.pairs.encoder.count(texts)]
     wanted = [(query, part) for part, fitting in zip(texts, fits, strict=True) if fitting]
     scored = iter(model.score(wanted, progress=progress))
     scores = [next(scored) if fitting else None for fitting in fits]
-    effects = []
-    for index, (start, end) in enumerate(spans):
-        rest = scores[index]
-        effects.append(
-            SentenceEffect(
-                text=alone[index],
-                start=window.start + start,
-                end=window.start + end,
-                contribution=None if rest is None else score - rest,
-                alone=scores[len(spans) + index],
-            )
+    return tuple(
+        SentenceEffect(
+            text=shown[start:end],
+            start=window.start + start,
+            end=window.start + end,
+            contribution=None if rest is None else score - rest,
+            alone=alone,
         )
-    return tuple(effects)
+        for (start, end), rest, alone in zip(spans, scores, scores[len(spans) :], strict=False)
+    )

@@ -1,4 +1,4 @@
-"""The reranker: query and passages in, the passages in the order of their relevance out."""
+"""The reranker: a query and passages in, the passages ordered by relevance out."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from surefoot.errors import ConfigurationError, InputError, MissingExtraError, ModelError
+from surefoot.checks import check_positive, check_share, check_whole
+from surefoot.errors import InputError, MissingExtraError, ModelError
 from surefoot.inference.pairs import Progress
 from surefoot.inference.relevance import RelevanceModel
 from surefoot.inference.session import Arithmetic, check_arithmetic
 from surefoot.models.manifest import resolve_model
-from surefoot.models.records import Calibration
+from surefoot.models.records import Calibration, Fusion
 from surefoot.rerank.explain import sentence_effects
+from surefoot.rerank.fusion import fused_scores
 from surefoot.rerank.ordering import distinct_texts, order
 from surefoot.rerank.passages import TEXT_FIELDS, PassageLike, read_passages
 from surefoot.rerank.records import Explanation, Ranking, RankingReason
@@ -26,14 +27,14 @@ __all__ = ["Reranker"]
 
 _LEAST_LENGTH: Final = 16
 _LEAST_ROOM: Final = 8
-"""One part in so many of the model's length is kept for the passage; a longer query is refused."""
+"""One in so many of the model's tokens is kept for the passage; a longer query is refused."""
 
 _models: dict[tuple[object, ...], RelevanceModel] = {}
 _models_lock = threading.Lock()
 
 
 class _QueryError(InputError):
-    """The query cannot be ranked by."""
+    """No passage can be ranked by this query."""
 
     def __init__(self, reason: RankingReason, message: str) -> None:
         super().__init__(message)
@@ -43,29 +44,28 @@ class _QueryError(InputError):
 class Reranker:
     """Orders passages by relevance to a query with a cross-encoder.
 
-    The model is loaded at the first call (or by :meth:`load`) and shared by all rerankers of the process
-    that name the same one. A reranker may be used from many threads at once.
+    The model is loaded at the first call (or by :meth:`load`) and shared by all rerankers of the process that
+    name the same one. A reranker may be used from many threads at once.
 
-    What cannot be reranked (no model can be loaded, the model fails, the query is empty or leaves no room for
-    a passage) comes back in its original order and says so: ``ranking.degraded`` and ``ranking.reason``. A
-    failure to load is remembered; only :meth:`load`, or ``strict``, tries again.
+    If reranking is impossible (no model can be loaded, the model fails, the query is empty or leaves no room
+    for a passage), the passages come back in their original order, with ``ranking.degraded`` and
+    ``ranking.reason`` set. A failed load is remembered; only :meth:`load` and ``strict`` try again.
 
     Args:
-        model: ``None`` for the bundled model; else a bundled model's name, a folder, or a Hugging Face name.
-            One output, or two whose labels say which is the relevant one.
-        max_length: tokens of query, passage and special tokens together, at least 16; by default, and at
-            most, what the model reads (512 or fewer). Longer passages are read in windows.
-        threads: pairs scored at a time; every available core by default.
+        model: ``None`` for the bundled model, else a bundled model's name, a folder, or a Hugging Face name.
+            It has one output, or two with labels that say which one means relevant.
+        max_length: tokens of query, passage and special tokens together, at least 16. The default is also the
+            most: what the model reads (512 or fewer). Longer passages are split into windows.
+        threads: number of pairs scored at a time; by default one per available core.
         download: allow one download of a Hugging Face model that is not on this machine yet.
         revision: commit, tag or branch of a Hugging Face model.
-        strict: raise where a result would be degraded; a deadline still gives a partial result.
+        strict: raise an error instead of returning a degraded result. A deadline still gives a partial one.
         self_test: refuse a model that puts plainly irrelevant passages first. Switch it off only for a model
             that does not read English.
-        fusion: join the logit with other signals where the model's manifest says so; without it, and for all
-            other models, the logit stands alone.
-        arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and moves scores a little; elsewhere
-            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`); ``ranking.model`` says
-            which.
+        fusion: combine the logit with other signals if the model's manifest asks for it.
+        arithmetic: ``"int8"`` is faster on processors with VNNI or AMX and changes scores a little; on others
+            it stays ``"float32"`` (:class:`~surefoot.inference.pairs.PairModel`). ``ranking.model`` says
+            which one is used.
 
     Raises:
         ConfigurationError: an option is out of range.
@@ -84,9 +84,8 @@ class Reranker:
         fusion: bool = True,
         arithmetic: Arithmetic = "float32",
     ) -> None:
-        for name, value, least in (("max_length", max_length, _LEAST_LENGTH), ("threads", threads, 1)):
-            if value is not None and value < least:
-                raise ConfigurationError(f"{name} must be at least {least}, not {value}")
+        check_whole(_LEAST_LENGTH, optional=True, max_length=max_length)
+        check_whole(1, optional=True, threads=threads)
         check_arithmetic(arithmetic)
         self._name = model
         self._arithmetic: Arithmetic = arithmetic
@@ -127,35 +126,34 @@ class Reranker:
     ) -> Ranking:
         """Order passages, the most relevant first.
 
-        The order is that of the logits, or of the fused scores where the model's manifest has a fusion.
-        Passages with the same score keep their order. Empty ones and ``None`` have no score and come last. A
-        text that occurs twice is scored once, and both passages have their place.
+        The order follows the logits, or the fused scores if the model's manifest has a fusion. Equal scores
+        keep the order in which the passages came. Empty passages and ``None`` have no score and come last. A
+        repeated text is scored once, and each passage that has it gets its place.
 
         Args:
-            query: what is asked; never cut.
+            query: never cut.
             passages: strings, mappings, :class:`~surefoot.schema.Source` records or ``None``, in the order
-                of the first stage. A generator will do. A long one is scored by its best window.
+                of the first stage; a generator works too. A long passage is scored by its best window.
             top_k: how many to return; ``None`` for all.
-            text_fields: where a mapping has its text: the first of these fields that is not empty.
-            threshold: drop passages of a lower ``relevance``, 0 to 1, and empty ones. A passage that could
-                not be scored is kept; the result is degraded then.
-            deadline_ms: stop scoring after so many milliseconds. Passages are scored in the order given;
-                those that were scored come first, by score, the others follow as they came, and the result
-                is ``partial``. Loading the model counts and is not interrupted.
-            progress: called with (texts scored, texts to score), equal texts counted once.
-
-        Returns:
-            A sequence of records that also says whether, and why, it is degraded.
+            text_fields: the keys of a mapping that may hold its text; the first that is not empty is read.
+            threshold: drop empty passages and those with a lower ``relevance``, 0 to 1. A passage that could
+                not be scored is kept; the result is then degraded.
+            deadline_ms: stop scoring after so many milliseconds. Passages are scored in the order given.
+                Those with a score come first, by score; the others follow as they came, and the result is
+                ``partial``. Loading the model counts towards the time and is not interrupted.
+            progress: called with (texts scored, texts to score); repeated texts count once.
 
         Raises:
-            InputError: an argument has the wrong type; with ``strict``, also an empty query or one that
-                leaves the passages no room.
-            ConfigurationError: an option is out of range, or the model is one for something else.
-            ModelError, MissingExtraError: with ``strict``: the model cannot be loaded, or fails.
+            InputError: an argument has the wrong type; with ``strict``, also for a query that is empty or
+                leaves no room for a passage.
+            ConfigurationError: an option is out of range, or the model is for another task.
+            ModelError, MissingExtraError: with ``strict``, if the model cannot be loaded or fails.
         """
         started = time.monotonic()
         _check_query(query)
-        _check_options(top_k, threshold, deadline_ms)
+        check_whole(1, optional=True, top_k=top_k)
+        check_share(threshold=threshold)
+        check_positive(deadline_ms=deadline_ms)
         read = read_passages(passages, text_fields)
         firsts = distinct_texts(read)
         texts = list(firsts)
@@ -178,7 +176,9 @@ class Reranker:
                     progress=progress,
                 )
                 found = {text: one for text, one in zip(texts, best, strict=True) if one is not None}
-                fused = self._fused(model, query, found)
+                if (fusion := self._fusion_of(model)) is not None:
+                    logits = {text: one.score for text, one in found.items()}
+                    fused = fused_scores(fusion, query, logits)
                 scored = found
             except _QueryError as error:
                 if self._strict:
@@ -229,7 +229,7 @@ class Reranker:
         deadline_ms: float | None = None,
         progress: Progress | None = None,
     ) -> Ranking:
-        """:meth:`rerank` in a thread, off the event loop; ``progress`` is called in that thread."""
+        """Run :meth:`rerank` in a thread, without blocking the event loop; ``progress`` is called there."""
         return await asyncio.to_thread(
             self.rerank,
             query,
@@ -252,16 +252,15 @@ class Reranker:
         """What each sentence of a passage does to its score, see :class:`SentenceEffect`.
 
         Args:
-            query: what is asked.
-            passage: as for :meth:`rerank`; of a long one, the window that it is scored by is explained.
+            query: never cut.
+            passage: as for :meth:`rerank`. For a long one, the window with the best score is explained.
             text_fields: as for :meth:`rerank`.
-            progress: called with (pairs done, pairs to do); there are two a sentence.
+            progress: called with (pairs done, pairs to do); there are two pairs per sentence.
 
         Raises:
-            InputError: an argument has the wrong type; the query or the passage is empty, or the query too
-                long.
-            ModelError, MissingExtraError: the model cannot be loaded, or fails. There is no degraded
-                explanation.
+            InputError: an argument has the wrong type, the query or the passage is empty, or the query is
+                too long.
+            ModelError, MissingExtraError: the model cannot be loaded, or fails.
         """
         _check_query(query)
         _refuse_empty(query)
@@ -323,22 +322,15 @@ class Reranker:
         self._model, self._failure = loaded, None
         return loaded
 
-    def _fused(self, model: RelevanceModel, query: str, found: Mapping[str, Best]) -> dict[str, float] | None:
-        fusion = model.record.fusion
-        if fusion is None or not self._fusion:
-            return None
-        from surefoot.rerank.signals import fused_scores
-
-        return fused_scores(fusion, query, {text: best.score for text, best in found.items()})
+    def _fusion_of(self, model: RelevanceModel) -> Fusion | None:
+        return model.record.fusion if self._fusion else None
 
     def _calibration(self, model: RelevanceModel | None) -> Calibration:
-        """From the score that makes the order to relevance."""
+        """From the score that decides the order to relevance."""
         if model is None:
             return Calibration()
-        fusion = model.record.fusion
-        if fusion is None or not self._fusion:
-            return model.record.calibration
-        return Calibration(a=fusion.a, b=fusion.b)
+        fusion = self._fusion_of(model)
+        return model.record.calibration if fusion is None else Calibration(a=fusion.a, b=fusion.b)
 
     def _room(self, model: RelevanceModel, query: str) -> int:
         """Tokens that a passage may have beside the query."""
@@ -347,7 +339,7 @@ class Reranker:
         if room < max(longest // _LEAST_ROOM, 1):
             raise _QueryError(
                 RankingReason.QUERY_TOO_LONG,
-                f"the query is too long: of {longest} tokens it leaves {max(room, 0)} for a passage",
+                f"the query is too long: it leaves {max(room, 0)} of {longest} tokens for a passage",
             )
         return room
 
@@ -360,15 +352,3 @@ def _check_query(query: object) -> None:
 def _refuse_empty(query: str) -> None:
     if not query or query.isspace():
         raise _QueryError(RankingReason.EMPTY_QUERY, "the query is empty")
-
-
-def _check_options(top_k: object, threshold: object, deadline_ms: object) -> None:
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, Integral) or int(top_k) < 1):
-        raise ConfigurationError(f"top_k must be a whole number of at least 1, or None, not {top_k!r}")
-    if threshold is not None and not (isinstance(threshold, Real) and 0 <= float(threshold) <= 1):
-        raise ConfigurationError(
-            f"threshold must be between 0 and 1, not {threshold!r}: it is compared with relevance, not with "
-            "the logit"
-        )
-    if deadline_ms is not None and not (isinstance(deadline_ms, Real) and float(deadline_ms) > 0):
-        raise ConfigurationError(f"deadline_ms must be a positive number, not {deadline_ms!r}")

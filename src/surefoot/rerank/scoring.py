@@ -1,10 +1,10 @@
-"""Every text once, by its best window, in the order given, until the time is up."""
+"""Scores each text by its best window, in the order given, until time runs out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from surefoot.inference.pairs import Progress
@@ -14,19 +14,16 @@ from surefoot.schema import Span
 
 __all__ = ["Best", "score_texts"]
 
-_PORTION: Final = 200_000
-"""Code points scored at a time when nobody waits for news in between."""
-
-_WATCHED: Final = 20_000
-"""The same with a progress callback."""
+_PORTION: Final = 20_000
+"""Code points per thread that are scored between two progress calls."""
 
 _TIMED: Final = 1_000
-"""The same under a deadline, per thread: about one run of the model."""
+"""The same under a deadline: about one run of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best window of a text: its logit and position, and of how many it is the best."""
+    """The best window of a text: its logit, its position, and how many windows were scored."""
 
     score: float
     window: Span
@@ -47,71 +44,55 @@ def score_texts(
     Args:
         model: the cross-encoder.
         query: fits into the model beside ``room`` tokens.
-        texts: each is scored; the caller has taken duplicates out.
+        texts: without duplicates.
         room: tokens that a window may have.
-        deadline: on :func:`time.monotonic`; a portion that would probably end later is not begun.
+        deadline: on :func:`time.monotonic`. A portion that would probably end later is not started.
         progress: called with (texts done, texts to do).
 
     Returns:
-        The best window of each text, ``None`` for a text without any token; and how many texts were read
-        before the deadline. From there on all are ``None``: half the windows of a text make no score.
+        The best window of each text, or ``None`` for a text without tokens; and how many texts were scored
+        before the deadline. The texts after these have ``None``: a part of a text's windows is no score.
 
     Raises:
-        ModelError: inference failed, or gave no number.
+        ModelError: inference failed, or a score is not finite.
     """
     threads = model.pairs.threads
-    portion = _PORTION if progress is None else _WATCHED
-    if deadline is not None:
-        portion = min(portion, threads * _TIMED)
+    portion = threads * (_PORTION if deadline is None else _TIMED)
     best: list[Best | None] = [None] * len(texts)
     took = 0.0
-    for windows in _portions(texts, model, room, portion, threads):
+    for windows in _portions(split_all(texts, model.pairs.encoder, room), portion, threads):
         first = windows[0][0]
-        began = time.monotonic()
-        if deadline is not None and began + took >= deadline:
+        started = time.monotonic()
+        if deadline is not None and started + took >= deadline:
             best[first] = None
             return best, first
         if progress is not None and first:
             progress(first, len(texts))
         scores = model.score([(query, span.of(texts[index])) for index, span in windows])
         for (index, span), score in zip(windows, scores, strict=True):
-            so_far = best[index]
-            if so_far is None:
-                best[index] = Best(score, span, 1)
-            elif score > so_far.score:
-                best[index] = Best(score, span, so_far.windows + 1)
+            old = best[index]
+            count = 1 if old is None else old.windows + 1
+            if old is None or score > old.score:
+                best[index] = Best(score, span, count)
             else:
-                best[index] = Best(so_far.score, so_far.window, so_far.windows + 1)
-        took = time.monotonic() - began
+                best[index] = replace(old, windows=count)
+        took = time.monotonic() - started
     if progress is not None and texts:
         progress(len(texts), len(texts))
     return best, len(texts)
 
 
 def _portions(
-    texts: Sequence[str], model: RelevanceModel, room: int, portion: int, threads: int
+    windows: Iterable[tuple[int, Span]], portion: int, threads: int
 ) -> Iterator[list[tuple[int, Span]]]:
-    """Windows in order, in lists of about ``portion`` code points and at least one window a thread."""
+    """Windows in order, in lists of about ``portion`` code points and at least one window per thread."""
     collected: list[tuple[int, Span]] = []
     size = 0
-    for first, last in _groups(texts, 4 * portion):
-        for index, span in split_all(texts[first:last], model.pairs.encoder, room):
-            if size >= portion and len(collected) >= threads:
-                yield collected
-                collected, size = [], 0
-            collected.append((first + index, span))
-            size += len(span)
+    for index, span in windows:
+        if size >= portion and len(collected) >= threads:
+            yield collected
+            collected, size = [], 0
+        collected.append((index, span))
+        size += len(span)
     if collected:
         yield collected
-
-
-def _groups(texts: Sequence[str], most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of texts of together about ``most`` code points, which are tokenised together."""
-    first, size = 0, 0
-    for index, text in enumerate(texts):
-        if size >= most:
-            yield first, index
-            first, size = index, 0
-        size += len(text)
-    if first < len(texts):
-        yield first, len(texts)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.schema import Source
+from surefoot.schema import Record, Source
 
 __all__ = ["Changes", "Hit", "Place", "SourceInfo"]
 
@@ -27,7 +25,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Record):
     """One passage that was found.
 
     Attributes:
@@ -63,14 +61,6 @@ class Hit:
         """
         place = {"source_id": self.source_id, "start": self.start, "end": self.end}
         return Source(self.id, self.text, self.title, {**self.metadata, **place})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain dicts, strings and numbers; metadata of an index are JSON from the start."""
-        return dataclasses.asdict(self)
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """ASCII-only JSON, valid even where the text holds lone surrogates."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
