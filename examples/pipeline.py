@@ -1,4 +1,4 @@
-"""Ask documents a question, offline: the answer quotes them, and is checked against them.
+"""Ask documents a question, offline. The answer quotes the documents and is checked against them.
 
 Run it from anywhere: python examples/pipeline.py ["a question"]
 """
@@ -15,7 +15,7 @@ POLICY = Path(__file__).with_name("policy.json")
 
 
 def passages(_question: str, k: int) -> list[Source]:
-    """A retriever of one's own: with four short documents, all of them. See also surefoot.Index."""
+    """A simple retriever: it returns all four documents. surefoot.Index is a real one."""
     documents = json.loads(POLICY.read_text(encoding="utf-8"))["sources"]
     return [Source(**document) for document in documents][:k]
 

@@ -1,4 +1,4 @@
-"""Index this project's own documents, save the index, and search it; the index is updated when run again.
+"""Index this project's own documents, save the index, and search it. Run it again to update the index.
 
 Run it from anywhere: python examples/search_docs.py ["a question"]
 """
