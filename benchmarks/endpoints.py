@@ -156,7 +156,6 @@ def measure(
             walls.append(wall)
             processors.append(processor)
             pauses.append(pause)
-        endpoint.close()
     return {
         "calls": calls,
         "concurrency": concurrency,

@@ -234,11 +234,7 @@ def nobody_listens() -> Iterator[ChatEndpoint]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    endpoint = ChatEndpoint("nobody", base_url=f"http://127.0.0.1:{port}/v1", retries=0, timeout=2.0)
-    try:
-        yield endpoint
-    finally:
-        endpoint.close()
+    yield ChatEndpoint("nobody", base_url=f"http://127.0.0.1:{port}/v1", retries=0, timeout=2.0)
 
 
 def try_ask(endpoint: ChatEndpoint) -> dict[str, Any]:
@@ -321,7 +317,6 @@ def main() -> int:
             print(f"{part}:", json.dumps(record[part]), flush=True)
             options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        endpoint.close()
     rate = record.get("judge", {}).get("rate", 0.0)
     print(f"{rate:.0%} of the replies of the judge hold a score; at least {LEAST_PARSEABLE:.0%} must")
     return 0 if rate >= LEAST_PARSEABLE and not failed else 1
