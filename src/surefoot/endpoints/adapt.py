@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
+from surefoot.checks import check_positive, check_whole
 from surefoot.endpoints.chat import Chat, ChatEndpoint
-from surefoot.endpoints.checks import check_number, printable
 from surefoot.endpoints.loop import Slots
 from surefoot.endpoints.records import ChatLike, ChatReply, ChatRequest, Message, Usage, time_left
+from surefoot.endpoints.wire import printable
 from surefoot.errors import (
     ConfigurationError,
     EndpointError,
@@ -89,8 +90,8 @@ class _Called(Chat):
         timeout: float,
         concurrency: int,
     ) -> None:
-        check_number("timeout", timeout, above=True)
-        check_number("concurrency", concurrency, least=1, whole=True)
+        check_positive(timeout=timeout)
+        check_whole(concurrency=concurrency)
         self.model = printable(model)
         self._call = call
         self._acall = acall

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from surefoot.endpoints.checks import check_number
+from surefoot.checks import check_not_negative
 from surefoot.endpoints.records import Usage
 from surefoot.errors import BudgetExceededError, ConfigurationError
 
@@ -44,9 +44,7 @@ class Budget:
     def __init__(
         self, *, tokens: int | None = None, cost: float | None = None, calls: int | None = None
     ) -> None:
-        for name, limit in (("tokens", tokens), ("cost", cost), ("calls", calls)):
-            if limit is not None:
-                check_number(f"budget: {name}", limit)
+        check_not_negative(tokens=tokens, cost=cost, calls=calls)
         self.tokens = tokens
         self.cost = cost
         self.calls = calls

@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, TypeVar
 
+from surefoot.checks import check_not_negative, check_positive, check_whole
 from surefoot.endpoints.budget import Budget
-from surefoot.endpoints.checks import check_number, parse_json, printable
 from surefoot.endpoints.http import Host, Outcome
 from surefoot.endpoints.loop import Slots
 from surefoot.endpoints.records import Usage, time_left
+from surefoot.endpoints.wire import parse_json, printable
 from surefoot.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -84,12 +85,10 @@ class Limits:
     output_price: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("timeout", self.timeout, above=True)
-        check_number("retries", self.retries, whole=True)
-        check_number("concurrency", self.concurrency, least=1, whole=True)
-        for name, price in (("input_price", self.input_price), ("output_price", self.output_price)):
-            if price is not None:
-                check_number(name, price)
+        check_positive(timeout=self.timeout)
+        check_whole(0, retries=self.retries)
+        check_whole(concurrency=self.concurrency)
+        check_not_negative(input_price=self.input_price, output_price=self.output_price)
         if self.budget is not None and self.budget.cost is not None and self.cost(1, 1) is None:
             raise ConfigurationError(
                 "a budget with a cost needs input_price and output_price, per million tokens"

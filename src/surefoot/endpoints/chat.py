@@ -11,10 +11,10 @@ from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 from surefoot.endpoints.calls import Endpoint, EndpointOptions, Limits, token_bound
-from surefoot.endpoints.checks import printable
 from surefoot.endpoints.http import Host, Outcome, read_key
 from surefoot.endpoints.loop import run, run_sync
 from surefoot.endpoints.records import ChatOptions, ChatReply, ChatRequest, Message, TokenLogprob, Usage
+from surefoot.endpoints.wire import printable
 from surefoot.errors import ConfigurationError
 
 __all__ = ["Chat", "ChatEndpoint"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final, Unpack
 
 from surefoot.endpoints.calls import Endpoint, EndpointOptions, Limits, token_bound
-from surefoot.endpoints.checks import printable
 from surefoot.endpoints.http import Host, read_key
 from surefoot.endpoints.loop import run, run_sync
 from surefoot.endpoints.records import DecisionReply, check_deadline
+from surefoot.endpoints.wire import printable
 from surefoot.errors import InputError
 
 __all__ = ["DecisionEndpoint"]

@@ -21,9 +21,9 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from surefoot.endpoints.checks import printable
 from surefoot.endpoints.loop import at_end
 from surefoot.endpoints.redaction import Redactor, Secret
+from surefoot.endpoints.wire import printable
 from surefoot.errors import ConfigurationError, missing_extra
 
 __all__ = ["MAX_REPLY_BYTES", "Host", "Outcome", "read_key"]

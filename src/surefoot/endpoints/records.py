@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from time import monotonic
 from typing import Any, Final, Protocol, TypedDict, Unpack
 
-from surefoot.endpoints.checks import check_number
+from surefoot.checks import check_whole
 from surefoot.errors import ConfigurationError, InputError
 
 __all__ = [
@@ -113,7 +112,7 @@ class ChatRequest:
     deadline: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("max_tokens", self.max_tokens, least=1, whole=True)
+        check_whole(max_tokens=self.max_tokens)
         check_deadline(self.deadline)
         if self.schema is not None:
             try:
@@ -133,13 +132,13 @@ class ChatRequest:
 
 
 def check_deadline(deadline: float | None) -> None:
-    """Check a deadline.
+    """Refuse a deadline that is neither ``None`` nor a number; NaN would count as "never".
 
     Raises:
-        ConfigurationError: it is neither ``None`` nor a number. NaN would count as "never".
+        ConfigurationError: says so.
     """
-    if deadline not in (None, inf, -inf):
-        check_number("deadline", deadline, least=-inf)
+    if deadline is not None and not (isinstance(deadline, int | float) and deadline == deadline):
+        raise ConfigurationError("deadline must be a value of time.monotonic()")
 
 
 def time_left(deadline: float | None) -> float:
