@@ -58,4 +58,4 @@ def check_not_negative(**options: object) -> None:
 
 def _number(value: object) -> float:
     """``value``, or NaN if it is not a number."""
-    return float(value) if isinstance(value, Real) and value is not True and value is not False else nan
+    return nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
