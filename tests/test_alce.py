@@ -56,8 +56,8 @@ def test_single_wrong_source_with_proposal() -> None:
     # the cited document is not the one that the answer came from
     result, statuses, _ = run(claim("a", evidence="b a c"), {"a": 0.1, "b": 0.6, "c": 0.8})
     assert (result.citation_recall, statuses) == (False, ["not_supporting"])
-    assert result.proposals == ("c", "b")
-    assert result.citations[0].proposal == "c"
+    assert result.proposals == ("b",)
+    assert result.citations[0].proposal == "b"
     assert result.citations[0].source_id == "a"
     assert result.reasons == (Reason.CITATION_NOT_SUPPORTING,)
 
@@ -100,9 +100,8 @@ def test_joined_sources_that_fail_are_all_not_supporting() -> None:
     assert len(support.calls) == 3
 
 
-def test_threshold_is_inclusive_and_settable() -> None:
-    (at,) = check_citations([claim("a")], Support({"a": 0.5}))
-    (below,) = check_citations([claim("a")], Support({"a": 0.5}), threshold=0.51)
+def test_half_is_enough() -> None:
+    at, below = (run(claim("a"), {"a": value})[0] for value in (0.5, 0.49))
     assert (at.citation_recall, below.citation_recall) == (True, False)
 
 
@@ -147,11 +146,10 @@ def test_a_false_claim_is_not_mended_by_a_citation(verdict: Verdict) -> None:
     assert (result.proposals, result.citations[0].proposal) == ((), None)
 
 
-def test_proposals_are_bounded_and_never_cited_ones() -> None:
-    support = Support(dict.fromkeys("bcdef", 0.9))
-    (result,) = check_citations([claim("a", evidence="a b c d e f")], support, max_proposals=2)
-    assert result.proposals == ("b", "c")
-    assert len(support.calls) == 3
+def test_one_source_is_tried_as_a_proposal_and_never_a_cited_one() -> None:
+    result, _, support = run(claim("a", evidence="a b c"), {"c": 0.9})
+    assert result.proposals == ()
+    assert support.calls == [(0, ("a",)), (0, ("b",))]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from surefoot.citations import (
     citations_from_records,
     find_markers,
     known_keys,
-    mask_spans,
     resolve,
     strip_markers,
 )
+from surefoot.citations.markers import mask_spans
 from surefoot.errors import ConfigurationError, InputError
 from surefoot.schema import Citation, CitationStatus, Source
 
@@ -406,7 +406,8 @@ class TestRecords:
             ({"marker": "[1]", "verification_score": "1"}, r"verification_score: expected a number, got str"),
             ({"marker": "[1]", "verification_score": True}, r"verification_score: expected a number"),
             ({"marker": "[1]", "verification_score": 10**400}, r"citations\[1\]\.verification_score"),
-            ({"marker": "[1]", "start": 1}, r"citations\[1\]\.end: expected an integer"),
+            ({"marker": "[1]", "start": 1}, r"citations\[1\]\.end"),
+            ({"marker": "[1]", "start": "1", "end": 2}, r"citations\[1\]\.start: expected an integer"),
             ({"marker": "[1]", "start": 5, "end": 2}, r"citations\[1\]\.end"),
             ({"marker": " "}, r"citations\[1\]: needs one of"),
             ({}, r"citations\[1\]: needs one of"),

@@ -117,7 +117,7 @@ def test_records_with_a_position_belong_to_the_claim_around_it(verifier: Verifie
 
 
 def test_a_position_outside_the_answer_is_an_error(verifier: Verifier) -> None:
-    with pytest.raises(InputError, match=r"lies outside the answer, which has 12 characters"):
+    with pytest.raises(InputError, match=r"lies outside the answer of 12 characters"):
         verifier.verify("Twelve chars", ["Source."], citations=[{"source_id": "1", "start": 3, "end": 13}])
 
 

@@ -1,14 +1,14 @@
-"""Citation recall and precision after ALCE (Gao et al. 2023, arXiv:2305.14627), and repair proposals.
+"""Citation recall and precision after ALCE (Gao et al. 2023, arXiv:2305.14627), and proposed sources.
 
-What supports what is asked through a callback, so that this module knows no model. Per claim:
+A callback says what supports a claim, so this module needs no model. Per claim:
 
 * *recall*: the cited sources, joined, support the claim;
-* *precision* of a citation: recall holds and the citation is not irrelevant, that is, it does not both
-  fail alone and leave the others as good without it.
+* *precision* of a citation: recall holds and the citation is not irrelevant. It is irrelevant if it fails
+  alone and the other sources support the claim without it.
 
-One departure: joining is taken to be monotone. Where one cited source suffices, the joined ones do, and
-another that fails alone is irrelevant. A model's score of a long premise may fall below that of its
-best part; and the joined call is saved. Nothing here rewrites an answer: a better source is proposed.
+One departure from the paper: joining is taken to be monotone. If one cited source suffices, so do the joined
+ones, and any other that fails alone is irrelevant. A model may score a long premise below its best part; this
+also saves the joined call. The answer is never rewritten: better sources are only proposed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal
+from typing import Final, Literal
 
 from surefoot.schema import Citation, CitationStatus, Claim, ClaimKind, Reason, Verdict
 
@@ -24,22 +24,25 @@ __all__ = ["CitationFigures", "Support", "check_citations", "citation_figures", 
 
 Support = Callable[[int, tuple[str, ...]], float | None]
 """``support(claim_index, source_ids)``: calibrated probability, 0 to 1, that these sources, joined, support
-the claim; ``None`` where it could not be computed."""
+the claim; ``None`` if it could not be computed."""
 
 CitationMode = Literal["required", "optional"]
+
+_THRESHOLD: Final = 0.5
+"""Calibrated support from which a claim counts as supported."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationFigures:
-    """The citation figures of a whole answer; ``None`` where undefined.
+    """The citation figures of a whole answer; ``None`` if undefined.
 
     Attributes:
-        recall: share of checkable claims that their citations, joined, support; an uncited claim
-            counts 0, one whose citations could not be checked is left out.
-        precision: supporting / checked citations; an unresolved one counts as checked.
-        groundedness: mean ``verification_score``; an unresolved citation counts 0, one that was not
-            checked and has no score of the caller's is left out.
-        uncited_claims: checkable claims without a marker.
+        recall: share of checkable claims that their citations, joined, support. An uncited claim counts 0;
+            one whose citations could not be checked is left out.
+        precision: supporting citations / checked citations; unresolved ones count as checked.
+        groundedness: mean ``verification_score``. An unresolved citation counts 0; one without a score is
+            left out.
+        uncited_claims: number of checkable claims without a marker.
     """
 
     recall: float | None
@@ -52,35 +55,25 @@ def check_citations(
     claims: Sequence[Claim],
     support: Support,
     *,
-    threshold: float = 0.5,
     citations: CitationMode = "required",
-    max_proposals: int = 3,
 ) -> tuple[Claim, ...]:
-    """The claims with their citations judged, and with proposals where citations fail or are missing.
+    """Check the citations of claims, and propose a source where citations fail or are missing.
 
-    Set are the status, ``verification_score`` and ``proposal`` of each citation and the claim's
-    ``citation_recall``, ``proposals`` and, appended, citation reasons; nothing else. A score
-    that a citation already has is the caller's: it is kept, and does not enter the decision.
+    Sets the status, ``verification_score`` and ``proposal`` of each citation and the claim's
+    ``citation_recall``, ``proposals`` and (appended) citation reasons, nothing else. A score that a citation
+    already has comes from the caller: it is kept and does not affect the decision.
 
-    Proposed are sources of the claim's own evidence that support it alone and are not cited, best
-    first. A claim decided contradicted or unsupported gets none: a citation would not mend it.
+    The proposal is the first source of the claim's own evidence that is not cited, if it supports the claim
+    alone. A contradicted or unsupported claim gets none, because a citation would not make it true.
 
     Args:
         claims: with ``citations`` resolved and ``evidence`` best first.
-        support: see :data:`Support`; anything not in [0, 1] counts as ``None``. Called once per claim
-            and set of sources: with one citation once; with n of them n times, and only where none
-            suffices alone once for all and up to n times for all but one.
-        threshold: support from which a claim counts as supported.
-        citations: with ``"optional"`` an uncited claim is neither flagged nor given proposals.
-        max_proposals: evidence sources tried per claim.
-
-    Returns:
-        One claim per claim, in order.
+        support: see :data:`Support`; anything outside [0, 1] counts as ``None``. Called once per claim and
+            set of sources: n times for n citations and, only if none suffices alone, once for all of them
+            and up to n times for all but one.
+        citations: with ``"optional"``, an uncited claim is neither flagged nor given a proposal.
     """
-    return tuple(
-        _Check(index, claim, support, threshold).run(citations, max_proposals)
-        for index, claim in enumerate(claims)
-    )
+    return tuple(_Check(index, claim, support).run(citations) for index, claim in enumerate(claims))
 
 
 def _checkable(claim: Claim) -> bool:
@@ -88,18 +81,17 @@ def _checkable(claim: Claim) -> bool:
 
 
 class _Check:
-    """The check of one claim, with the support values that it asked for."""
+    """The check of one claim; each support value is computed once."""
 
-    def __init__(self, index: int, claim: Claim, support: Support, threshold: float) -> None:
+    def __init__(self, index: int, claim: Claim, support: Support) -> None:
         self._index = index
         self._claim = claim
         self._ask = support
-        self._threshold = threshold
         self._memo: dict[frozenset[str], float | None] = {}
         resolved = (c.source_id for c in claim.citations if c.status is not CitationStatus.UNRESOLVED)
         self._cited = tuple(dict.fromkeys(source_id for source_id in resolved if source_id is not None))
 
-    def run(self, mode: CitationMode, max_proposals: int) -> Claim:
+    def run(self, mode: CitationMode) -> Claim:
         claim = self._claim
         if not _checkable(claim):
             return claim
@@ -108,10 +100,10 @@ class _Check:
         judged = tuple(self._judge(citation, status) for citation in claim.citations)
         wrong = (CitationStatus.UNRESOLVED, CitationStatus.NOT_SUPPORTING)
         proposals: tuple[str, ...] = ()
-        # recall is None without citations, and where the cited sources could not be checked
+        # Recall is None without citations, and if the cited sources could not be checked.
         missing = not judged and mode == "required"
         if recall is False or missing or any(c.status in wrong for c in judged):
-            proposals = self._proposals(max_proposals)
+            proposals = self._proposals()
         if proposals:
             judged = tuple(replace(c, proposal=proposals[0]) if c.status in wrong else c for c in judged)
         return replace(
@@ -131,10 +123,10 @@ class _Check:
 
     def _holds(self, source_ids: tuple[str, ...]) -> bool | None:
         value = self._support(source_ids)
-        return None if value is None else value >= self._threshold
+        return None if value is None else value >= _THRESHOLD
 
     def _suffices(self, source_ids: tuple[str, ...]) -> bool | None:
-        """Whether the joined sources support the claim; monotone, see the module's text."""
+        """Whether the joined sources support the claim; monotone, see the module docstring."""
         if any(self._holds((source_id,)) for source_id in source_ids):
             return True
         return self._holds(source_ids)
@@ -142,7 +134,7 @@ class _Check:
     def _recall(self) -> bool | None:
         if self._cited:
             return self._suffices(self._cited)
-        # unresolved markers alone support nothing; a record without a source says nothing
+        # Unresolved markers alone support nothing; a record without a source says nothing.
         unresolved = any(c.status is CitationStatus.UNRESOLVED for c in self._claim.citations)
         return False if unresolved else None
 
@@ -169,31 +161,27 @@ class _Check:
             score = self._support((source_id,))
         return replace(citation, status=status[source_id], verification_score=score)
 
-    def _proposals(self, limit: int) -> tuple[str, ...]:
+    def _proposals(self) -> tuple[str, ...]:
         if self._claim.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
             return ()
-        seen = dict.fromkeys(e.source_id for e in self._claim.evidence if e.source_id not in self._cited)
-        scored = [(self._support((source_id,)), source_id) for source_id in list(seen)[:limit]]
-        good = [(score, source_id) for score, source_id in scored if score is not None]
-        good = [pair for pair in good if pair[0] >= self._threshold]
-        return tuple(source_id for _, source_id in sorted(good, key=lambda pair: -pair[0]))
+        other = next((e.source_id for e in self._claim.evidence if e.source_id not in self._cited), None)
+        return (other,) if other is not None and self._holds((other,)) else ()
 
     def _reasons(self, judged: Sequence[Citation], mode: CitationMode) -> tuple[Reason, ...]:
-        added: list[Reason] = []
-        if any(c.status is CitationStatus.UNRESOLVED for c in judged):
-            added.append(Reason.UNRESOLVED_CITATION)
-        if any(c.status is CitationStatus.NOT_SUPPORTING for c in judged):
-            added.append(Reason.CITATION_NOT_SUPPORTING)
-        if not judged and mode == "required":
-            added.append(Reason.CITATION_MISSING)
-        return tuple(dict.fromkeys([*self._claim.reasons, *added]))
+        statuses = {citation.status for citation in judged}
+        added = {
+            Reason.UNRESOLVED_CITATION: CitationStatus.UNRESOLVED in statuses,
+            Reason.CITATION_NOT_SUPPORTING: CitationStatus.NOT_SUPPORTING in statuses,
+            Reason.CITATION_MISSING: not judged and mode == "required",
+        }
+        return tuple(dict.fromkeys([*self._claim.reasons, *(r for r, applies in added.items() if applies)]))
 
 
 def merge_citations(citations: Sequence[Citation], claims: Sequence[Claim]) -> tuple[Citation, ...]:
-    """``citations`` in their order, each as the claim that it belongs to left it.
+    """All ``citations`` of the answer in their order, each as checked with its claim.
 
     Args:
-        citations: all of the answer, from ``citations.resolve``.
+        citations: from :func:`~surefoot.citations.resolve`.
         claims: from :func:`check_citations`.
     """
     judged = {(c.start, c.end, c.key): c for claim in claims for c in claim.citations if c.start >= 0}
@@ -206,10 +194,10 @@ def citation_figures(
     """The figures of the answer.
 
     Args:
-        claims: from :func:`check_citations`; those not checkable are passed over.
-        all_citations: every citation, those outside claims included, from :func:`merge_citations`.
-        citations: an answer without any citation has groundedness (and recall, where it has claims)
-            0.0 with ``"required"`` and ``None`` with ``"optional"``.
+        claims: from :func:`check_citations`; those not checkable are skipped.
+        all_citations: every citation, including those outside claims, from :func:`merge_citations`.
+        citations: without any citation, groundedness (and recall, if there are claims) is 0.0 with
+            ``"required"`` and ``None`` with ``"optional"``.
     """
     checkable = [claim for claim in claims if _checkable(claim)]
     uncited = sum(not claim.citations for claim in checkable)

@@ -1,6 +1,6 @@
-"""What a citation marker names: the keys inside it, and the source that a key stands for.
+"""What a citation marker names: the keys inside it, and the source that each key stands for.
 
-Private to ``citations``. Bodies of markers are at most 240 characters, so nothing here can run long.
+The body of a marker has at most 240 characters, so nothing here can take long.
 """
 
 from __future__ import annotations
@@ -25,11 +25,7 @@ def _fold(name: str) -> str:
 
 
 class Names:
-    """Looks keys up among sources; the first source that bears a name keeps it.
-
-    Order: exact id, id without regard to case, title, title without extension, file name of the id, that
-    without extension, and last the 1-based position. So an id ``"2"`` wins over the second source.
-    """
+    """Looks up keys among sources, in the order that :func:`~surefoot.citations.resolve` states."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources
@@ -44,7 +40,7 @@ class Names:
                     self.folded.setdefault(folded, source_id)
 
     def find(self, key: str) -> str | None:
-        """The id that ``key`` names; a page or a caption after the name is tolerated."""
+        """The id that ``key`` names; a page or a caption after the name is ignored."""
         if (found := self._find(key)) is not None:
             return found
         bare = _LOCATOR_TAIL.sub("", key) if len(key) <= MAX_BODY else key
@@ -70,13 +66,11 @@ def _stems(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def known_keys(sources: Sequence[Source]) -> frozenset[str]:
-    """Every key that names one of ``sources``, for ``find_markers(..., known=...)``; case-folded.
+    """Every key that names one of ``sources``, case-folded, for ``find_markers(..., known=...)``.
 
-    Ids, titles, file names, both without extension, and the numbers from 1 to ``len(sources)``.
+    These are ids, titles and file names, with and without extension, and the numbers up to ``len(sources)``.
     """
-    names = Names(sources)
-    numbers = (str(number) for number in range(1, len(sources) + 1))
-    return frozenset(names.folded) | frozenset(numbers)
+    return frozenset(Names(sources).folded) | {str(number) for number in range(1, len(sources) + 1)}
 
 
 _LABEL = re.compile(
@@ -86,7 +80,7 @@ _LABEL = re.compile(
     r"(?:(?:no|nr|number|ids?)\b[.:]?\s{0,9})?(?P<rest>[^\n]{1,240})",
     re.IGNORECASE,
 )
-# After a colon anything is a key; after a space only for the two labels that nobody uses in prose.
+# After a colon anything is a key; after a space only behind the labels that nobody uses in prose.
 _NAMES_ANYTHING = re.compile(r"doc(?:ument)?s?|chunks?|sources?|ref(?:erence)?s?|cite|citations?", re.I)
 _NAMES_WORDS = re.compile(r"docs?|chunks?", re.I)
 _LOCATOR_WORD = (
@@ -107,7 +101,7 @@ _QUOTES = " \t\"'`*“”‘’«»"
 
 
 class Reader:
-    """Turns the inside of a marker into keys; ``None`` where it is no citation."""
+    """Turns the inside of a marker into keys, or ``None`` if it is not a citation."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = {_fold(name) for name in known}
@@ -117,7 +111,7 @@ class Reader:
         return _fold(name) in self._known
 
     def square(self, body: str, *, linked: bool = False) -> tuple[str, ...] | None:
-        """Keys of ``[body]``; a linked one must be a number or bear a label."""
+        """Keys of ``[body]``. The text of a link must be a number or have a label."""
         body = body.strip()
         if not linked and self.known(body):
             return (body,)
@@ -128,22 +122,22 @@ class Reader:
         return self._bare(body, numbers_only=linked)
 
     def paren(self, body: str) -> tuple[str, ...] | None:
-        """Keys of ``(body)``: only with a label, since parentheses hold anything."""
+        """Keys of ``(body)``, only with a label, since parentheses may hold anything."""
         body = _LINKED.sub(r"\1", body).strip()
         match = _LABEL.fullmatch(re.sub(r"^see:?\s{1,9}", "", body, flags=re.I))
         return self._labelled(match, words=False) if match else None
 
     def lenticular(self, body: str) -> tuple[str, ...] | None:
-        """Keys of ``【body】``, with the dagger that chat services write or without."""
+        """Keys of ``【body】``, with or without the dagger that chat services write."""
         match = _DAGGER.fullmatch(body.strip())
         if match is None:
             return self.square(body)
         number, part, name = match[1], match[2], match[3].strip()
-        # "4:0" counts messages and annotations of a chat service: it names no source by itself.
+        # "4:0" counts messages and annotations of a chat service; only the name can be a source.
         return (name,) if self.known(name) else (number + (part or ""),)
 
     def free(self, body: str) -> tuple[str, ...]:
-        """Keys of a caller's own form: split at separators, whatever they look like."""
+        """Keys of a caller's own form, split at separators."""
         if len(body) > MAX_BODY or self.known(body):
             return (body,)
         return _expand(self._items(body), body) or (body,)
@@ -161,7 +155,7 @@ class Reader:
         if not (anything or words or (named and items)):
             return None
         listed = named or any(self.known(item) for item in items) or bool(_NAMES_WORDS.fullmatch(label))
-        # "Source: Acme, Inc." is one unknown name rather than two
+        # "Source: Acme, Inc." is one unknown name, not two.
         return _expand(items, rest) if listed or label[-1] in "sS" else (rest,)
 
     def _bare(self, body: str, *, numbers_only: bool = False) -> tuple[str, ...] | None:

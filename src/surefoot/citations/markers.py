@@ -1,7 +1,6 @@
-"""Where citation markers stand in an answer, and the answer without them.
+"""Finds citation markers in an answer, in time linear in its length.
 
-Private to ``citations``. Everything runs in time linear in the text: each quantifier is bounded, and a
-candidate that turns out to be no marker costs at most its own bounded length.
+Every quantifier is bounded, and a candidate that is not a marker costs at most its own bounded length.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from dataclasses import dataclass
 from surefoot.citations.keys import Reader, is_numeric
 from surefoot.errors import ConfigurationError
 
-__all__ = ["MAX_MARKERS", "Marker", "find_markers", "mask_spans", "strip_markers"]
+__all__ = ["MAX_MARKERS", "Marker", "find_markers", "mask_spans"]
 
 MAX_MARKERS = 10_000
-"""Markers read from one answer; what follows the last of them is left as text."""
+"""Markers read from one answer; later ones are treated as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class Marker:
 
     Attributes:
         start, end: ``answer[start:end] == text``, in code points.
-        text: the marker, brackets (and link target) included.
-        keys: what it names, as written; ``[1-3]`` gives ``("1", "2", "3")``, superscripts plain digits.
+        text: the marker with its brackets and link target.
+        keys: what it names, as written. ``[1-3]`` gives ``("1", "2", "3")``; superscripts give plain digits.
     """
 
     start: int
@@ -41,10 +40,10 @@ _BLANK = re.compile(r"\n(?=[ \t]*\n)")
 
 
 def mask_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Spans of Markdown code in ``text``: fenced blocks (to the end when unclosed) and inline code.
+    """Spans of Markdown code in ``text``: fenced blocks (to the end if unclosed) and inline code.
 
-    Follows CommonMark for runs of backticks: a run closes at the next run of the same length in the same
-    paragraph. Indented code is not recognised, since nested list items look the same.
+    As in CommonMark, a run of backticks closes at the next run of the same length in the same paragraph.
+    Indented code is not recognised, since nested list items look the same.
     """
     spans: list[tuple[int, int]] = []
     opened: tuple[int, str] | None = None
@@ -63,7 +62,7 @@ def mask_spans(text: str) -> tuple[tuple[int, int], ...]:
     by_length: dict[int, list[int]] = {}
     for index, (start, end) in enumerate(runs):
         by_length.setdefault(end - start, []).append(index)
-    # inline code ends with its paragraph, and a fence ends the paragraph too
+    # Inline code ends with its paragraph, and a fence also ends the paragraph.
     stops = sorted([m.start() for m in _BLANK.finditer(text)] + [start for start, _ in fences])
     index = 0
     while index < len(runs):
@@ -98,9 +97,8 @@ _CANDIDATE = re.compile(
 )
 _LINK = re.compile(r"\((?:[^()\n\s]|\([^()\n\s]{0,200}\)){0,2000}(?:\s{1,9}[\"'][^\"'\n]{0,200}[\"'])?\)")
 _WORD_BEFORE = re.compile(r"[^\W\d]\w{0,38}$")
-_LENGTHS = (
-    r"inch|foot|feet|met(?:er|re)s?|miles?|yards?|acre|mol|sec|log|sin|cos|tan|chi"  # what bears an exponent
-)
+_EXPONENTED = r"inch|foot|feet|met(?:er|re)s?|miles?|yards?|acre|mol|sec|log|sin|cos|tan|chi"
+"""Words whose superscript is an exponent."""
 
 
 def find_markers(
@@ -108,26 +106,26 @@ def find_markers(
 ) -> tuple[Marker, ...]:
     """Citation markers of ``answer``, in order, never overlapping.
 
-    Read are ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[1](url)``, ``[[1]]``, ``[Doc ...]`` and its kin,
-    ``(Source: ...)``, ``【1†source】`` and, only for numbers in ``known``, superscripts after a word or a
-    full stop. Code, link texts, images, footnote definitions, check boxes and years are not markers; a
-    number beyond the sources is one, so that it can be reported as unresolved.
+    Forms: ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[1](url)``, ``[[1]]``, ``[Doc ...]`` and similar,
+    ``(Source: ...)``, ``【1†source】`` and, for numbers in ``known``, superscripts after a word or full stop.
+    Code, link texts, images, footnote definitions, check boxes and years are not markers. A number beyond
+    the sources is one, so that it can be reported as unresolved.
 
     Args:
         answer: any text.
-        pattern: a further form; it wins where it overlaps a built-in one. The group named ``key``, else
-            the first group, else the whole match holds the key or several separated by commas. Empty
-            matches are skipped. Its running time is the caller's responsibility.
-        known: the keys that name a source, see :func:`known_keys`. Without it, forms that need to know
-            (superscripts, bare ids in brackets) are not read.
+        pattern: a regular expression for a further form, which wins over a built-in one where they overlap.
+            The group named ``key``, or the first group, or the whole match holds one key or several
+            separated by commas. Empty matches are skipped. The caller answers for its running time.
+        known: the keys that name a source, from :func:`known_keys`. Forms that need them (superscripts, bare
+            ids in brackets) are not read without.
 
     Returns:
-        At most :data:`MAX_MARKERS` markers of at most 50 keys; a longer list is one key as written.
+        At most :data:`MAX_MARKERS` markers of at most 50 keys; a longer list becomes one key as written.
 
     Raises:
-        ConfigurationError: ``pattern`` does not compile, or is not for text.
+        ConfigurationError: ``pattern`` does not compile, or is for bytes.
     """
-    expression = None if pattern is None else _compile(pattern)  # even an empty answer reports a bad one
+    expression = None if pattern is None else _compile(pattern)  # reports a bad one even for an empty answer
     code = mask_spans(answer)
     reader = Reader(known)
     own: list[Marker] = []
@@ -155,7 +153,7 @@ def _compile(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
     except (re.error, TypeError, OverflowError, RecursionError) as error:
         raise ConfigurationError(f"citation pattern does not compile: {error}") from error
     if not isinstance(expression.pattern, str):
-        raise ConfigurationError("citation pattern must be for text, not for bytes")
+        raise ConfigurationError("citation pattern must be for text, not bytes")
     return expression
 
 
@@ -175,7 +173,7 @@ def _overlaps(taken: Sequence[tuple[int, int]], marker: Marker) -> bool:
 
 
 def _read(answer: str, hit: re.Match[str], reader: Reader) -> tuple[Marker | None, int]:
-    """The marker at ``hit``, or ``None``, and where to look on."""
+    """The marker at ``hit`` or ``None``, and where to continue."""
     start, end, form = hit.start(), hit.end(), hit.lastgroup
     body = hit[form or 0]
     keys: tuple[str, ...] | None
@@ -200,13 +198,13 @@ def _read(answer: str, hit: re.Match[str], reader: Reader) -> tuple[Marker | Non
 
 
 def _not_prose(answer: str, start: int, end: int, body: str, keys: tuple[str, ...], reader: Reader) -> bool:
-    """Whether a bracket that reads like a marker is a definition, a check box or an index expression."""
+    """Whether a bracket that looks like a marker is a definition, a check box or an index expression."""
     before = answer[max(0, start - 40) : start]
     line = before.rpartition("\n")[2]
     opens = len(line) < 40 or start <= 40
     bare = body.strip().lstrip("^")
     if answer[end : end + 1] == ":" and opens and not line.strip(" \t>") and is_numeric(bare):
-        return True  # "[1]: where the footnote stands"
+        return True  # "[1]: text of the footnote"
     if body.strip() in ("x", "X") and opens and re.fullmatch(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+", line):
         return True
     if not is_numeric(bare):
@@ -222,74 +220,13 @@ def _not_prose(answer: str, start: int, end: int, body: str, keys: tuple[str, ..
 
 
 def _superscript(answer: str, start: int, body: str, reader: Reader) -> tuple[str, ...] | None:
-    """Keys of a superscript; ``None`` for exponents (m², 10³) and for numbers of no source."""
+    """Keys of a superscript; ``None`` for exponents (m², 10³) and numbers without a source."""
     keys = tuple(re.split("[,;˒]", body.translate(_SUPERSCRIPT)))
     if not all(reader.known(key) for key in keys):
         return None
     before = answer[max(0, start - 40) : start]
     if before[-1:] and before[-1] in '.!?,;:)]"”’»。！？':
-        # "(a+b)²" and "1.²" are no prose
+        # "(a+b)²" and "1.²" are formulas.
         return keys if re.search(r"[^\W\d_]{3}[^\w\s]{1,3}$", before) else None
     word = _WORD_BEFORE.search(before)
-    return keys if word and len(word[0]) >= 3 and not re.fullmatch(_LENGTHS, word[0], re.I) else None
-
-
-_SPACES = " \t\u00a0\u202f\u2009\u3000"
-_CLOSING = frozenset(".,;:!?)]}…。，、；：！？）］】»”")
-_PAIRS = {"(": ")", "[": "]", "（": "）", "［": "］"}
-_BETWEEN = re.compile(rf"[{_SPACES},;&/–-]{{0,12}}(?:(?:and|or)[{_SPACES}]{{0,12}})?")
-_EMPTIED = re.compile(
-    rf"[(\[（［](?:[{_SPACES}]{{0,4}}(?:see|cf|sources?|refs?|from|per|in)\b[.:]?)?[{_SPACES}]{{0,4}}$"
-)
-
-
-def strip_markers(text: str, start: int, end: int, markers: Sequence[Marker]) -> str:
-    """``text[start:end]`` without markers, and without the spaces and brackets that they leave behind.
-
-    For a model to read: positions in the result say nothing about ``text``. ``markers`` are those of
-    ``text`` as :func:`find_markers` gives them; one that reaches over an edge is cut there.
-    """
-    cuts: list[tuple[int, int]] = []
-    for index in range(bisect_right(markers, start, key=lambda marker: marker.end), len(markers)):
-        marker = markers[index]
-        if marker.start >= end:
-            break
-        left, right = max(start, marker.start), min(end, marker.end)
-        if cuts and _BETWEEN.fullmatch(text, cuts[-1][1], left):
-            left = cuts.pop()[0]  # "[1], [2]" goes as a whole
-        cuts.append((left, right))
-    pieces: list[str] = []
-    piece, at = "", start
-    for left, right in [*cuts, (end, end)]:
-        following = text[at:left]
-        if at != start or (cuts and cuts[0][0] == start):
-            piece, following = _join(piece, following)
-            pieces.append(piece)
-            if not following and pieces:
-                following = pieces.pop()
-        piece, at = following, right
-    return "".join([*pieces, piece])
-
-
-def _join(left: str, right: str) -> tuple[str, str]:
-    """Both sides of a cut, without what the marker leaves there."""
-    while opened := _EMPTIED.search(left[-40:]):
-        rest = right.lstrip(_SPACES)
-        if rest[:1] != _PAIRS[opened[0][0]]:
-            break
-        left, right = left[: len(left) - len(opened[0])], rest[1:]
-    rest = right.lstrip(_SPACES)
-    if not left:
-        return left, rest.lstrip(":;,").lstrip(_SPACES)
-    spaced = len(rest) < len(right)
-    closes = rest[:1] in _CLOSING and not (spaced and rest[0] in ".:," and rest[1:2].isalnum())
-    if not rest or closes or rest[0] in "\r\n":
-        left = left.rstrip(_SPACES)
-        doubled = left.endswith(".") and rest[:1] == "." and rest[1:2] != "."
-        return left, rest[1:] if doubled else rest
-    if left[-1].isspace() or left[-1] in _PAIRS:
-        return left, rest
-    if not spaced and (left[-1].isalnum() or left[-1] in ".!?,;:") and rest[0].isalnum():
-        # scripts written without spaces begin above
-        return left, rest if max(left[-1], rest[0]) >= "\u2e80" else " " + rest
-    return left, right
+    return keys if word and len(word[0]) >= 3 and not re.fullmatch(_EXPONENTED, word[0], re.I) else None

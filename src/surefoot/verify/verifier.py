@@ -18,11 +18,11 @@ from surefoot.citations import (
     citations_from_records,
     find_markers,
     known_keys,
+    placed,
     resolve,
     strip_markers,
 )
 from surefoot.citations.alce import CitationMode, check_citations, merge_citations
-from surefoot.citations.places import anchors, by_marker, placed
 from surefoot.errors import ConfigurationError, InputError
 from surefoot.evidence.index import EvidenceIndex
 from surefoot.evidence.lexicon import load_lexicon
@@ -196,17 +196,15 @@ class Verifier:
         found = placed(resolve(markers, records, records=handed_in), text)
         segments = segment_answer(text, min_words=self._min_words)
         spans = [(segment.start, segment.end) for segment in segments]
-        places = anchors(markers, found)
-        owned = assign(places, spans, text)
-        per_marker = by_marker(places, found)
+        at = sorted((c for c in found if c.start >= 0), key=lambda c: (c.start, c.end))
+        cited = [[at[number] for number in numbers] for numbers in assign(at, spans, text)]
 
         reasons = _reasons(text, records, segments, found, duplicated, len(markers) >= MAX_MARKERS)
         model_name = "none"
         claims: tuple[Claim, ...]
         if Reason.NO_SOURCES in reasons or Reason.NO_CHECKABLE_CLAIM in reasons:
             claims = tuple(
-                _claim(text, segment, None, [c for m in own for c in per_marker[m]])
-                for segment, own in zip(segments, owned, strict=True)
+                _claim(text, segment, None, own) for segment, own in zip(segments, cited, strict=True)
             )
         else:
             checker = self._checker(records, exhaustive=exhaustive)
@@ -214,11 +212,11 @@ class Verifier:
             shown = [plain_text(strip_markers(text, s.start, s.end, markers)) for s in segments]
             outcomes = self._outcomes(checker, segments, shown, progress, deadline)
             claims = tuple(
-                _claim(text, segment, outcome, [c for m in own for c in per_marker[m]])
-                for segment, outcome, own in zip(segments, outcomes, owned, strict=True)
+                _claim(text, segment, outcome, own)
+                for segment, outcome, own in zip(segments, outcomes, cited, strict=True)
             )
             support = _Support(checker, shown, outcomes, deadline)
-            claims = check_citations(claims, support, citations=self._citations, max_proposals=1)
+            claims = check_citations(claims, support, citations=self._citations)
             if support.late:
                 reasons.append(Reason.DEADLINE)
         merged = merge_citations(found, claims)
