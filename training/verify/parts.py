@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from benchmarks.resampling import draw, interval, weighted_auroc
 from training.verify.figures import is_answer_set
 from training.verify.measured import Item
+
+from surefoot.metrics.resampling import draw, interval, weighted_auroc
 
 __all__ = ["gains", "table"]
 
