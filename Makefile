@@ -42,8 +42,8 @@ docs-site: $(STAMP)  ## Build the documentation site in build/site; broken links
 docs-serve: $(STAMP)  ## Serve the documentation on http://localhost:8000
 	@scripts/docs-site $(VENV) serve
 
-bench: $(STAMP)  ## Measure; ARGS="--checkpoint FOLDER", "rerank --checkpoint FOLDER" or "retrieval --data DIR"
-	@scripts/bench $(VENV) $(ARGS)
+bench: $(STAMP)  ## Measure: WHAT=verify, with DATA=DIR where data are needed; lists all without WHAT
+	@scripts/bench $(VENV) $(WHAT) $(if $(DATA),--data "$(DATA)") $(ARGS)
 
 wheel: $(STAMP)  ## Build the wheel into dist/ and try it in a bare environment
 	@scripts/test-wheel $(VENV)

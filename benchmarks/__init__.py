@@ -1,1 +1,1 @@
-"""Scripts that measure surefoot next to simpler systems; run them as ``python benchmarks/NAME.py``."""
+"""Scripts that measure surefoot next to simpler systems: ``python -m benchmarks`` lists them."""

@@ -1,9 +1,9 @@
 """Labelled data from a folder: claims with a premise, and answers with marked spans.
 
-``DIR/grounding/*.jsonl.gz`` holds rows ``{id, premise, claim, label}`` with label ``supported``,
-``unsupported`` or ``contradicted``; ``DIR/answer/*.jsonl.gz`` rows ``{id, task, context, question, answer,
+``DIR/grounding/NAME.jsonl.gz`` holds rows ``{id, premise, claim, label}`` with label ``supported``,
+``unsupported`` or ``contradicted``; ``DIR/answer/NAME.jsonl.gz`` rows ``{id, task, context, question, answer,
 spans}`` with spans ``[start, end, type]`` in code points of the answer, none for a clean answer. Plain
-``.jsonl`` works as well; other fields are ignored. A file is a set, named after it.
+``.jsonl`` works as well; other fields are ignored.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from typing import Any, TypeVar
 __all__ = [
     "AnswerRow",
     "GroundingRow",
-    "claims_shared",
+    "by_premise",
     "discover",
-    "file_digest",
+    "families",
     "load_answers",
     "load_grounding",
+    "load_sets",
     "passages_of",
+    "read_rows",
     "sample",
 ]
 
 LABELS = ("supported", "unsupported", "contradicted")
+CLAIMS_PER_CALL = 16
 Row = TypeVar("Row")
 
 
@@ -40,7 +43,7 @@ class GroundingRow:
 
     Attributes:
         group: digest of the premise; rows that share it are drawn together in a bootstrap.
-        stratum: what sampling keeps in proportion: the label and, where there is one, the subset.
+        stratum: what sampling keeps in proportion: the label and, if there is one, the subset.
     """
 
     id: str
@@ -82,23 +85,16 @@ def load_grounding(path: Path) -> list[GroundingRow]:
     """All rows of a grounding file, in order.
 
     Raises:
-        ValueError: naming file and line, where a row lacks a field or has another label.
+        ValueError: a row lacks a field or has another label; the message names file and line.
     """
     rows: list[GroundingRow] = []
-    for where, record in _records(path):
+    for where, record in read_rows(path):
         premise, claim, label = (_text(record, key, where) for key in ("premise", "claim", "label"))
         if label not in LABELS:
             raise ValueError(f"{where}: label must be one of {', '.join(LABELS)}, not {label!r}")
-        rows.append(
-            GroundingRow(
-                id=str(record.get("id", len(rows))),
-                premise=premise,
-                claim=claim,
-                supported=label == "supported",
-                group=_digest(premise),
-                stratum=f"{label}/{record.get('subset') or ''}",
-            )
-        )
+        stratum = f"{label}/{record.get('subset') or ''}"
+        number = str(record.get("id", len(rows)))
+        rows.append(GroundingRow(number, premise, claim, label == "supported", _digest(premise), stratum))
     return rows
 
 
@@ -106,23 +102,24 @@ def load_answers(path: Path) -> list[AnswerRow]:
     """All rows of an answer file, in order.
 
     Raises:
-        ValueError: naming file and line, where a row lacks a field or a span is not one.
+        ValueError: a row lacks a field or a span is not one; the message names file and line.
     """
     rows: list[AnswerRow] = []
-    for where, record in _records(path):
+    for where, record in read_rows(path):
         context, answer = (_text(record, key, where) for key in ("context", "answer"))
-        task, question = str(record.get("task") or "all"), record.get("question")
+        question = record.get("question")
+        task = str(record.get("task") or "all")
         spans = _merged(record.get("spans"), len(answer), where)
         rows.append(
             AnswerRow(
-                id=str(record.get("id", len(rows))),
-                task=task,
-                context=context,
-                question=question if isinstance(question, str) else None,
-                answer=answer,
-                spans=spans,
-                group=_digest(context),
-                stratum=f"{task}/{bool(spans)}",
+                str(record.get("id", len(rows))),
+                task,
+                context,
+                question if isinstance(question, str) else None,
+                answer,
+                spans,
+                _digest(context),
+                f"{task}/{bool(spans)}",
             )
         )
     return rows
@@ -139,9 +136,9 @@ def passages_of(context: str) -> list[str]:
 def sample(
     rows: Sequence[Row], limit: int, *, seed: int, name: str, stratum: Callable[[Row], Hashable]
 ) -> list[Row]:
-    """``limit`` rows (all of them where it is 0), each stratum in proportion, in their original order.
+    """``limit`` rows (all if it is 0), each stratum in proportion, in their original order.
 
-    The shares are rounded by largest remainder; the draw depends on ``seed`` and ``name`` alone.
+    Shares are rounded by largest remainder. The draw depends only on the rows, ``seed`` and ``name``.
     """
     if not 0 < limit < len(rows):
         return list(rows)
@@ -160,24 +157,70 @@ def sample(
     return [rows[index] for index in sorted(chosen)]
 
 
-def claims_shared(sets: Mapping[str, Sequence[GroundingRow]]) -> dict[tuple[str, str], float]:
-    """For each ordered pair of sets, the distinct claims they share / those of the smaller set."""
+def load_sets(
+    folder: Path, kinds: Sequence[str], *, only: str, limit: int, seed: int
+) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """Samples of all sets of some kinds, and the sha256 of their files, by name.
+
+    Args:
+        folder: the data.
+        kinds: of ``grounding`` and ``answer``.
+        only: names, separated by commas; all if empty.
+        limit: most rows of a set; 0 for all.
+        seed: of the sample.
+
+    Raises:
+        ValueError: there is no such set, two sets have one name, or a row is malformed.
+    """
+    if limit < 0:
+        raise ValueError("--limit must not be negative")
+    paths = [(name, path) for kind in kinds for name, path in discover(folder, kind).items()]
+    known = [name for name, _ in paths]
+    wanted = [name for name in only.split(",") if name] or known
+    missing = set(wanted) - set(known)
+    if missing or not known:
+        raise ValueError(f"{folder} has no set {', '.join(sorted(missing)) or 'at all'}")
+    if len(set(known)) < len(known) or "mean" in known:
+        raise ValueError("two sets have the same name, or one is called 'mean'")
+    sets, digests = {}, {}
+    for name, path in paths:
+        if name in wanted:
+            rows: list[Any] = (load_grounding if path.parent.name == "grounding" else load_answers)(path)
+            sets[name] = sample(rows, limit, seed=seed, name=name, stratum=lambda row: row.stratum)
+            digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {name: rows for name, rows in sets.items() if rows}, digests
+
+
+def by_premise(rows: Sequence[GroundingRow]) -> Iterator[list[int]]:
+    """Numbers of rows that share a premise, a few at a time, to be checked like the claims of one answer."""
+    together: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        together.setdefault(row.premise, []).append(index)
+    for indices in together.values():
+        for start in range(0, len(indices), CLAIMS_PER_CALL):
+            yield indices[start : start + CLAIMS_PER_CALL]
+
+
+def families(sets: Mapping[str, Sequence[GroundingRow]], *, at_least: float) -> list[set[str]]:
+    """Names of sets, joined if the smaller one shares at least that part of its claims, also in a chain."""
     claims = {name: {" ".join(row.claim.split()) for row in rows} for name, rows in sets.items()}
-    return {
-        (one, two): len(claims[one] & claims[two]) / max(1, min(len(claims[one]), len(claims[two])))
-        for one in claims
-        for two in claims
-        if one != two
-    }
+    groups = [{name} for name in sets]
+    for one in sets:
+        for two in sets:
+            first, second = (next(group for group in groups if name in group) for name in (one, two))
+            smaller = min(len(claims[one]), len(claims[two]))
+            if first is not second and len(claims[one] & claims[two]) >= at_least * max(1, smaller):
+                first |= second
+                groups.remove(second)
+    return groups
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file and line, object) for each line of a JSON lines file, gzipped or not; empty lines are skipped.
 
-
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    Raises:
+        ValueError: a line is not a JSON object; the message names file and line.
+    """
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):

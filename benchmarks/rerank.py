@@ -1,16 +1,13 @@
 """Speed of reranking: surefoot against sentence-transformers, in one run.
 
-The other side is a sentence-transformers ``CrossEncoder`` on the same weights (PyTorch, float32, batches of
-16), given the whole passages. Both sides get the same queries, passages and threads, and are run in turn, so
-that a machine that slows down slows both. Score caches are empty at every call. Every figure is the median
-over the rounds.
+The other side is a sentence-transformers ``CrossEncoder`` with the same weights (PyTorch, float32, batches of
+16). Both sides get the same queries, whole passages and threads, and are run in turn, with empty score
+caches. Every figure is the median over the rounds. Text comes from the documentation that ships with Python:
+15 passages of 512 characters, and 100 of 60 to 1,500 characters (uniform in the logarithm), all of which fit
+into 512 tokens.
 
-Text comes from the documentation that ships with Python (``pydoc_data.topics``): 15 passages of 512
-characters, and 100 of 60 to 1,500 characters (uniform in the logarithm), all of which fit into the model, so
-that both sides read the same. The logits of both are compared before anything is timed.
-
-Process start to the first ranking, and memory, are those of fresh processes; surefoot's loads the weights as
-the package stores them, in int8 (computed in float32).
+``default`` is the bundled reranker as it is used: it reads passages in windows of 192 tokens, and joins the
+logit with the embedder's cosine and the lexical share.
 """
 
 from __future__ import annotations
@@ -19,21 +16,19 @@ import argparse
 import json
 import math
 import random
-import re
 import statistics
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks.record import table
+from benchmarks.timing import PEAK, alternate, checkpoint_of, compared, fresh, paragraphs
 
-from benchmarks.hardware import describe
-from benchmarks.verify import alternate, process_time
+__all__ = ["measure", "mixed_lengths", "options", "passages_of", "show", "timed"]
 
-TARGETS = {"speedup_15": 1.4, "speedup_100": 2.0, "cold_start_ratio": 8.0, "rss_ratio": 0.5}
 SHORTEST, LONGEST = 60, 1_500
+LARGEST_DIFFERENCE = 1e-3
 QUERIES = (
     "how is the order of evaluation of expressions defined",
     "what happens when an exception is not handled",
@@ -43,28 +38,85 @@ QUERIES = (
     "when is a class body executed",
     "which operators bind more tightly than comparison",
 )
+OURS = (
+    "d=json.load(open(sys.argv[1])); from surefoot import Reranker; "
+    "r=Reranker({c!r}, threads={t}).rerank(d['query'], d['passages'], top_k=5); "
+    "assert not r.degraded, r.detail"
+)
+THEIRS = (
+    "d=json.load(open(sys.argv[1])); import torch; torch.set_num_threads({t}); "
+    "from sentence_transformers import CrossEncoder; "
+    "m=CrossEncoder({c!r}, device='cpu', max_length=512, model_kwargs=dict(dtype=torch.float32)); "
+    "r=m.predict([(d['query'], p) for p in d['passages']], batch_size=16, show_progress_bar=False).argsort()"
+)
+Call = Callable[[str, list[str]], Any]
 
 
-def prose() -> str:
-    """Paragraphs of prose, without markup, code and tables."""
-    from pydoc_data import topics
+def options(parser: argparse.ArgumentParser) -> None:
+    """The options of this benchmark."""
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--checkpoint", type=Path, help="Hugging Face folder of another BERT cross-encoder")
 
-    paragraphs = [
-        re.sub(r"[*`]+", "", " ".join(part.split()))
-        for key in sorted(topics.topics)
-        for part in topics.topics[key].split("\n\n")
-    ]
-    kept = [
-        part
-        for part in dict.fromkeys(paragraphs)
-        if len(part) > 120 and not part.startswith((">>>", "|", "+-")) and part.count("=") < 3
-    ]
-    return " ".join(kept)
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Time both sides.
+
+    Raises:
+        ValueError: the two sides do not compute the same logits.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    from surefoot import Reranker
+    from surefoot.inference.cache import ScoreCache
+    from surefoot.inference.session import available_threads
+    from surefoot.models.convert import convert_folder
+
+    threads = options.threads or available_threads()
+    torch.set_num_threads(threads)
+    with checkpoint_of("rerank", options.checkpoint) as checkpoint, tempfile.TemporaryDirectory() as made:
+        stored = Path(made, "int8")
+        convert_folder(checkpoint, stored, name="int8", task="relevance", int8=True)
+        model = CrossEncoder(
+            str(checkpoint),
+            device="cpu",
+            max_length=512,
+            model_kwargs={"dtype": torch.float32},
+            activation_fn=torch.nn.Identity(),
+        )
+
+        def ours(reranker: Reranker) -> Call:
+            def call(query: str, passages: list[str]) -> Any:
+                reranker._loaded().pairs.cache = ScoreCache(0)  # or the next round would cost nothing
+                return reranker.rerank(query, passages, top_k=None)
+
+            return call
+
+        def theirs(query: str, passages: list[str]) -> Any:
+            pairs = [(query, text) for text in passages]
+            return model.predict(pairs, batch_size=16, show_progress_bar=False).reshape(len(passages), -1)
+
+        whole = ours(Reranker(stored, threads=threads, strict=True))
+        passages = passages_of(mixed_lengths(100, seed=1), seed=100)
+        expected = theirs(QUERIES[0], passages)
+        ranking = whole(QUERIES[0], passages)
+        apart = max(abs((found.reranker_score or 0.0) - float(expected[found.index, 0])) for found in ranking)
+        if apart > LARGEST_DIFFERENCE or any(found.windows != 1 for found in ranking):
+            raise ValueError(f"the two sides do not compute the same: logits differ by {apart:.4f}")
+        figures: dict[str, Any] = {"threads": threads, "max_logit_difference": apart}
+        figures |= timed(whole, theirs, options.rounds)
+        default = timed(ours(Reranker(threads=threads, strict=True)), theirs, options.rounds)
+        figures |= {f"default_{key}": value for key, value in default.items() if key.startswith("s")}
+        code = {
+            "ours": OURS.format(c=str(stored), t=threads),
+            "theirs": THEIRS.format(c=str(checkpoint), t=threads),
+        }
+        return figures | fresh_processes(code, Path(made), rounds=min(3, options.rounds))
 
 
 def passages_of(lengths: list[int], seed: int) -> list[str]:
     """Passages of so many characters each, from different places, each beginning with a word."""
-    text = prose()
+    text = " ".join(part for part in paragraphs() if len(part) > 120 and part.count("=") < 3)
     rng = random.Random(seed)
     passages = []
     for length in lengths:
@@ -79,171 +131,54 @@ def mixed_lengths(count: int, seed: int) -> list[int]:
     return [round(math.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST)))) for _ in range(count)]
 
 
-OURS = (
-    "import json,re,sys; d=json.load(open(sys.argv[1])); from surefoot import Reranker; "
-    "r=Reranker({folder!r}, threads={t}, self_test={s}).rerank(d['query'], d['passages'], top_k=5); "
-    "assert not r.degraded, r.detail; "
-)
-THEIRS = (
-    "import json,re,sys; d=json.load(open(sys.argv[1])); import torch; torch.set_num_threads({t}); "
-    "from sentence_transformers import CrossEncoder; "
-    "m=CrossEncoder({folder!r}, device='cpu', max_length=512, model_kwargs=dict(dtype=torch.float32)); "
-    "r=m.predict([(d['query'], p) for p in d['passages']], batch_size=16, show_progress_bar=False); "
-    "r=r.argsort(); "
-)
-# VmHWM and not ru_maxrss: the latter starts at the size of the process that forked this one.
-PEAK = "print(int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) / 1024)"
+def lists() -> dict[int, list[str]]:
+    """Both lists of passages, by their size."""
+    return {15: passages_of([512] * 15, seed=15), 100: passages_of(mixed_lengths(100, seed=1), seed=100)}
 
 
-def arguments_of(values: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--checkpoint", required=True, help="Hugging Face folder of a BERT cross-encoder")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    parser.add_argument("--threads", type=int, default=None, help="for both sides; all available by default")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument(
-        "--untrained", action="store_true", help="the weights are random: without surefoot's self-test"
-    )
-    return parser.parse_args(values)
-
-
-def timed(
-    ours: Callable[[str, list[str]], Any], theirs: Callable[[str, list[str]], Any], rounds: int
-) -> dict[str, float]:
-    """Seconds of both sides and their ratio, for both lists of passages."""
+def timed(ours: Call, theirs: Call, rounds: int) -> dict[str, float]:
+    """Seconds of both sides and their ratio, for both lists of passages; each round asks another query."""
     figures: dict[str, float] = {}
-    lists = {15: passages_of([512] * 15, seed=15), 100: passages_of(mixed_lengths(100, seed=1), seed=100)}
-    for count, passages in lists.items():
-        ours(QUERIES[0], passages)
-        theirs(QUERIES[0], passages)
-        turns = max(2, rounds if count == 15 else rounds // 2)
-        mine, other = [], []
-        for turn in range(turns):
-            query = QUERIES[(turn + 1) % len(QUERIES)]
-            a, b = alternate(
-                lambda query=query, passages=passages: ours(query, passages),
-                lambda query=query, passages=passages: theirs(query, passages),
-                1,
-            )
-            mine += a
-            other += b
-        figures[f"seconds_{count}"] = statistics.median(mine)
-        figures[f"sentence_transformers_seconds_{count}"] = statistics.median(other)
-        figures[f"speedup_{count}"] = statistics.median(other) / statistics.median(mine)
-        figures[f"lowest_speedup_{count}"] = min(b / a for a, b in zip(mine, other, strict=True))
+    for count, passages in lists().items():
+        ask = [
+            lambda turn, call=call, passages=passages: call(QUERIES[turn % len(QUERIES)], passages)
+            for call in (ours, theirs)
+        ]
+        times = alternate(ask[0], ask[1], max(2, rounds if count == 15 else rounds // 2))
+        figures |= compared(str(count), times, "sentence_transformers")
+        figures[f"lowest_speedup_{count}"] = min(b / a for a, b in zip(*times, strict=True))
         print(f"{count} passages: {figures[f'speedup_{count}']:.2f} times as fast", flush=True)
     return figures
 
 
-def fresh_processes(code: dict[str, str], folder: Path, rounds: int) -> dict[str, float]:
+def fresh_processes(code: Mapping[str, str], folder: Path, rounds: int) -> dict[str, float]:
     """Process start to the first ranking of 15 passages, and peak memory with 100."""
-    first, hundred = str(folder / "15.json"), str(folder / "100.json")
-    for path, passages in (
-        (first, passages_of([512] * 15, seed=15)),
-        (hundred, passages_of(mixed_lengths(100, seed=1), seed=100)),
-    ):
-        Path(path).write_text(json.dumps({"query": QUERIES[0], "passages": passages}), encoding="utf-8")
-    times: dict[str, list[float]] = {"ours": [], "theirs": []}
-    for _ in range(rounds):
-        for side in times:
-            times[side].append(process_time(code[side], first)[0])
-    mine, other = (statistics.median(times[side]) for side in ("ours", "theirs"))
-    peaks = {side: float(process_time(code[side] + PEAK, hundred)[1]) for side in times}
+    for count, passages in lists().items():
+        text = json.dumps({"query": QUERIES[0], "passages": passages})
+        Path(folder, f"{count}.json").write_text(text, encoding="utf-8")
+    runs = fresh(code, folder / "15.json", rounds)
+    mine, other = (statistics.median(seconds for seconds, _ in runs[side]) for side in ("ours", "theirs"))
+    peaks = fresh({side: text + PEAK for side, text in code.items()}, folder / "100.json", 1)
+    ours, theirs = (float(peaks[side][0][1]) for side in ("ours", "theirs"))
     return {
         "cold_start_seconds": mine,
         "sentence_transformers_cold_start_seconds": other,
         "cold_start_ratio": other / mine,
-        "peak_rss_mb": peaks["ours"],
-        "sentence_transformers_peak_rss_mb": peaks["theirs"],
-        "rss_ratio": peaks["ours"] / peaks["theirs"],
+        "peak_rss_mb": ours,
+        "sentence_transformers_peak_rss_mb": theirs,
+        "rss_ratio": ours / theirs,
     }
 
 
-def reached(figures: dict[str, float]) -> dict[str, bool]:
-    """Which of the targets hold; memory is to be at most its figure, the rest at least."""
-    return {
-        name: figures[name] <= target if name == "rss_ratio" else figures[name] >= target
-        for name, target in TARGETS.items()
-    }
-
-
-def main() -> None:
-    arguments = arguments_of()
-
-    import numpy as np
-    import torch
-    from sentence_transformers import CrossEncoder
-
-    from surefoot.inference.cache import ScoreCache
-    from surefoot.inference.session import available_threads
-    from surefoot.models.convert import convert_folder
-    from surefoot.rerank import Reranker
-
-    threads = arguments.threads or available_threads()
-    torch.set_num_threads(threads)
-    self_test = not arguments.untrained
-    with tempfile.TemporaryDirectory() as made:
-        work = Path(made)
-        exact, stored = work / "float32", work / "int8"
-        convert_folder(arguments.checkpoint, exact, name="float32", task="relevance")
-        convert_folder(arguments.checkpoint, stored, name="int8", task="relevance", int8=True)
-        # A checkpoint may be stored in half precision, in which a CPU is many times slower than in single.
-        model = CrossEncoder(
-            arguments.checkpoint,
-            device="cpu",
-            max_length=512,
-            model_kwargs={"dtype": torch.float32},
-            activation_fn=torch.nn.Identity(),
-        )
-        reranker = Reranker(exact, threads=threads, self_test=self_test, strict=True)
-
-        def ours(query: str, passages: list[str]) -> Any:
-            reranker._loaded().pairs.cache = ScoreCache(0)  # or the next round would cost nothing
-            return reranker.rerank(query, passages, top_k=5)
-
-        def theirs(query: str, passages: list[str]) -> Any:
-            scores = model.predict(
-                [(query, text) for text in passages], batch_size=16, show_progress_bar=False
-            )
-            return np.asarray(scores).reshape(len(passages), -1)
-
-        passages = passages_of(mixed_lengths(100, seed=1), seed=100)
-        expected = theirs(QUERIES[0], passages)
-        ranking = reranker.rerank(QUERIES[0], passages, top_k=None)
-        if expected.shape[1] != 1 or any(source.windows != 1 for source in ranking):
-            raise SystemExit("the comparison needs a model with one label that reads every passage whole")
-        largest = max(abs((found.reranker_score or 0.0) - expected[found.index, 0]) for found in ranking)
-        if largest > 1e-3:
-            raise SystemExit(f"the two sides do not compute the same: logits differ by {largest:.4f}")
-        figures = {"max_logit_difference": float(largest)}
-        figures |= timed(ours, theirs, arguments.rounds)
-        code = {
-            "ours": OURS.format(folder=str(stored), t=threads, s=self_test),
-            "theirs": THEIRS.format(folder=arguments.checkpoint, t=threads),
-        }
-        figures |= fresh_processes(code, work, rounds=3)
-
-    for name, value in figures.items():
-        print(f"{name:44} {value:.4g}")
-    targets = reached(figures)
-    for name, holds in targets.items():
-        bound = "at most" if name == "rss_ratio" else "at least"
-        print(f"{name} {bound} {TARGETS[name]:g}: {'yes' if holds else 'NO'}")
-    if arguments.json:
-        result = {
-            **figures,
-            "targets_reached": targets,
-            "characters_100": [SHORTEST, LONGEST],
-            "untrained": arguments.untrained,
-            "rounds": arguments.rounds,
-            "threads": threads,
-            "hardware": describe(threads=threads),
-        }
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def show(result: Mapping[str, Any]) -> str:
+    """The table of docs/benchmarks.md."""
+    rows = [[f"{n} passages", f"{result[f'speedup_{n}']:.2f} times as fast"] for n in (15, 100)]
+    rows += [
+        [f"{n} passages, default", f"{result[f'default_speedup_{n}']:.2f} times as fast"]
+        for n in (15, 100)
+        if f"default_speedup_{n}" in result
+    ]
+    cold = [result[f"{side}cold_start_seconds"] for side in ("", "sentence_transformers_")]
+    rows.append(["process start to the first result", f"{cold[0]:.1f} s instead of {cold[1]:.1f} s"])
+    rows.append(["memory at its peak", f"{result['rss_ratio']:.0%}"])
+    return table(["", "surefoot against `CrossEncoder`"], rows)

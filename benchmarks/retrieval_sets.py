@@ -6,8 +6,8 @@
   ``NAME.qrels.tsv`` with query, document and grade. The corpus of ``NAME_PART`` may be called ``NAME``, and
   may lie in another folder of the same kind.
 * ``NAME.jsonl`` with ``{query, passage, relevance, title?}``: the collection is all passages of the file, and
-  a passage is relevant from grade 1. Nobody judged the passages of other queries, so that such a set says
-  more about systems next to each other than about any of them.
+  a passage is relevant from grade 1. Nobody judged the passages of other queries, so such a set compares
+  systems, but says little about one of them alone.
 
 Queries without a relevant document are left out and counted.
 """
@@ -21,7 +21,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from benchmarks.datasets import read_rows
 
 __all__ = ["Collection", "load_collections"]
 
@@ -34,17 +35,14 @@ class Collection:
         documents: (id, title, text) of every document; empty ones included.
         queries: (id, text) of those that take part.
         grades: query id -> document id -> grade, above 0.
-        without: queries that were left out because nothing is relevant to them.
         total: queries with something relevant, before sampling.
         digest: of the contents.
     """
 
     name: str
-    kind: str
     documents: list[tuple[str, str | None, str]]
     queries: list[tuple[str, str]]
     grades: Mapping[str, Mapping[str, float]]
-    without: int
     total: int
     digest: str
 
@@ -55,67 +53,59 @@ def load_collections(
     """The collections whose queries lie in the first folder.
 
     Args:
-        folders: the data, then further folders where a corpus may lie.
+        folders: the data, then further folders in which a corpus may lie.
         only: their names; all by default.
         limit: most queries of each, drawn with ``seed``; 0 for all.
 
     Raises:
-        ValueError: a name of ``only`` that there is not, a corpus that is missing, or a malformed row.
+        ValueError: there is no collection of a name in ``only``, a corpus is missing, or a row is malformed.
     """
     places = [folder / "retrieval" for folder in folders]
     found: dict[str, Collection] = {}
     for path in sorted(places[0].glob("*.jsonl*")):
         name = path.name.split(".jsonl")[0]
-        if name.endswith(".queries"):
-            base = name.removesuffix(".queries")
-            if not only or base in only:
-                found[base] = _judged(base, places, limit, seed)
-        elif "." not in name and (not only or name in only):
-            found[name] = _pairs(name, path, limit, seed)
+        base = name.removesuffix(".queries")
+        if (only and base not in only) or "." in base:
+            continue
+        read = _judged(base, places) if name != base else _pairs(path)
+        found[base] = _made(base, *read, limit, seed)
     missing = [name for name in only if name not in found]
     if missing or not found:
         raise ValueError(f"{places[0]} has no collection {', '.join(missing) or 'at all'}")
     return list(found.values())
 
 
-def _judged(name: str, places: Sequence[Path], limit: int, seed: int) -> Collection:
+Read = tuple[list[tuple[str, str | None, str]], list[tuple[str, str]], dict[str, dict[str, float]]]
+
+
+def _judged(name: str, places: Sequence[Path]) -> Read:
     corpus = _first(places, [f"{name}.corpus.jsonl", f"{name.rpartition('_')[0]}.corpus.jsonl"])
     queries = _first(places[:1], [f"{name}.queries.jsonl"])
-    qrels = _first(places[:1], [f"{name}.qrels.tsv"])
     grades: dict[str, dict[str, float]] = {}
-    for line in _lines(qrels):
+    for line in _lines(_first(places[:1], [f"{name}.qrels.tsv"])):
         query, document, grade = line.split("\t")
         if float(grade) > 0:
             grades.setdefault(query, {})[document] = float(grade)
-    documents = [(str(row["pid"]), row.get("title") or None, str(row["text"])) for row in _rows(corpus)]
-    asked = [(str(row["qid"]), str(row["query"])) for row in _rows(queries)]
-    return _made(name, "judged", documents, asked, grades, limit, seed)
+    documents = [(str(r["pid"]), r.get("title") or None, str(r["text"])) for _, r in read_rows(corpus)]
+    return documents, [(str(row["qid"]), str(row["query"])) for _, row in read_rows(queries)], grades
 
 
-def _pairs(name: str, path: Path, limit: int, seed: int) -> Collection:
+def _pairs(path: Path) -> Read:
     documents: dict[tuple[str | None, str], str] = {}
     asked: dict[str, str] = {}
     grades: dict[str, dict[str, float]] = {}
-    for row in _rows(path):
+    for _, row in read_rows(path):
         key = (row.get("title") or None, str(row["passage"]))
         document = documents.setdefault(key, f"p{len(documents)}")
         query = asked.setdefault(str(row["query"]), f"q{len(asked)}")
         if float(row["relevance"]) >= 1:
             grades.setdefault(query, {})[document] = 1.0
-    return _made(
-        name,
-        "pairs",
-        [(number, title, text) for (title, text), number in documents.items()],
-        [(number, text) for text, number in asked.items()],
-        grades,
-        limit,
-        seed,
-    )
+    texts = [(number, title, text) for (title, text), number in documents.items()]
+    return texts, [(number, text) for text, number in asked.items()], grades
 
 
 def _made(
     name: str,
-    kind: str,
     documents: list[tuple[str, str | None, str]],
     asked: list[tuple[str, str]],
     grades: dict[str, dict[str, float]],
@@ -133,7 +123,7 @@ def _made(
     if limit and limit < len(answered):
         drawn = sorted(random.Random(seed).sample(answered, limit), key=answered.index)
     digest = hashlib.sha256(json.dumps([documents, drawn, grades], sort_keys=True).encode()).hexdigest()
-    return Collection(name, kind, documents, drawn, grades, len(asked) - len(answered), len(answered), digest)
+    return Collection(name, documents, drawn, grades, len(answered), digest)
 
 
 def _first(places: Sequence[Path], names: Sequence[str]) -> Path:
@@ -143,17 +133,6 @@ def _first(places: Sequence[Path], names: Sequence[str]) -> Path:
                 if path.is_file():
                     return path
     raise ValueError(f"there is no {names[0]} in {', '.join(map(str, places))}; --corpora names more folders")
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{path}:{number}: not JSON") from error
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}:{number}: no object")
-        yield row
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -1,35 +1,34 @@
 """Sentence splitting: surefoot next to sentencex, nupunkt and pysbd, on the golden set of the tests.
 
-The set (``tests/golden/segment.jsonl``) was written by surefoot's authors, so it measures how far each
-splitter follows surefoot's own conventions, not how good it is in general. Each library is asked for
-offsets by its own interface; nothing is found again by searching.
-
-    python -m benchmarks.splitters --json benchmarks/results/splitters.json
+The set (``tests/golden/segment.jsonl``) was written by surefoot's authors. So it measures how far each
+splitter follows surefoot's own conventions, not how good it is in general. Each library is asked for offsets
+by its own interface; nothing is found again by searching.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.hardware import describe
+from benchmarks.record import table
 from surefoot.segment import segment_answer, sentence_spans
+
+__all__ = ["measure", "options", "show"]
 
 Spans = list[tuple[int, int]]
 Splitter = Callable[[str], Spans]
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "segment.jsonl"
 # Categories whose text is Markdown or depends on lines: general splitters do not claim to read these.
-LAYOUT = frozenset(
-    ("bullets", "nested", "numbered", "tables", "headings", "code", "no_full_stop", "line_breaks", "mixed")
-)
+LAYOUT = frozenset("bullets nested numbered tables headings code no_full_stop line_breaks mixed".split())
 PROSE = (
     "The cooperative was founded by eleven farmers who could no longer sell their milk at the price "
     "that the large dairies were offering. In the first years it processed about four thousand litres a "
@@ -44,6 +43,63 @@ DENSE = (
     "It costs 3.5 euros (see Fig. 3) and is paid by the customer. Returned parcels are checked in a week. "
     '"Is it free?" he asked. Nobody knew, since the contract of Jan. 5 was silent on the matter.'
 )
+TEXTS = {
+    "prose, 220k": "\n\n".join([PROSE] * 350),  # 110 code points a sentence
+    "dense, 200k": "\n\n".join([DENSE] * 700),  # an abbreviation or decimal in each line
+    "prose, 9k": "\n\n".join([PROSE] * 15),
+}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """There are no options."""
+    del parser
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Score and time every splitter."""
+    del options
+    cases = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for case in cases:
+        groups[case["category"]].append(case)
+    sentences = [case for case in cases if case["category"] not in LAYOUT]
+    result: dict[str, Any] = {"cases": len(cases), "splitters": {}}
+    for name, split in splitters().items():
+        result["splitters"][name] = {
+            "all": score(cases, split),
+            "sentences": score(sentences, split),
+            "written_before": score([case for case in sentences if case["written"] == "before"], split),
+            "written_after": score([case for case in sentences if case["written"] == "after"], split),
+            "by_category": {category: score(group, split) for category, group in groups.items()},
+            "mchars_per_second": {text: rate(split, TEXTS[text]) for text in TEXTS},
+        }
+    return result | {"versions": {name: version(name) for name in result["splitters"] if " " not in name}}
+
+
+def splitters() -> dict[str, Splitter]:
+    """Every splitter by name; those that are not installed are left out."""
+    found: dict[str, Splitter] = {
+        "surefoot answer": lambda text: [(s.start, s.end) for s in segment_answer(text)],
+        "surefoot source": sentence_spans,
+    }
+    with contextlib.suppress(ImportError):
+        import sentencex
+
+        # sentencex.segment() is faster, but drops line breaks from long texts: its pieces give no offsets
+        found["sentencex"] = lambda text: [
+            (span["start_index"], span["end_index"]) for span in sentencex.get_sentence_boundaries("en", text)
+        ]
+    with contextlib.suppress(ImportError):
+        import nupunkt
+
+        found["nupunkt"] = lambda text: list(nupunkt.sent_spans(text))
+    with contextlib.suppress(ImportError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pysbd
+
+        segmenter = pysbd.Segmenter(language="en", clean=False, char_span=True)
+        found["pysbd"] = lambda text: [(span.start, span.end) for span in segmenter.segment(text)]
+    return found
 
 
 def trimmed(text: str, spans: Sequence[tuple[int, int]]) -> Spans:
@@ -58,41 +114,8 @@ def trimmed(text: str, spans: Sequence[tuple[int, int]]) -> Spans:
     return found
 
 
-def splitters() -> dict[str, Splitter]:
-    """Every splitter by name; those that are not installed are left out."""
-    found: dict[str, Splitter] = {
-        "surefoot answer": lambda text: [(s.start, s.end) for s in segment_answer(text)],
-        "surefoot source": sentence_spans,
-    }
-    try:
-        import sentencex
-
-        # sentencex.segment() is faster, but drops line breaks from long texts: its pieces give no offsets
-        found["sentencex"] = lambda text: [
-            (span["start_index"], span["end_index"]) for span in sentencex.get_sentence_boundaries("en", text)
-        ]
-    except ImportError:
-        pass
-    try:
-        import nupunkt
-
-        found["nupunkt"] = lambda text: list(nupunkt.sent_spans(text))
-    except ImportError:
-        pass
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pysbd
-
-            segmenter = pysbd.Segmenter(language="en", clean=False, char_span=True)
-        found["pysbd"] = lambda text: [(span.start, span.end) for span in segmenter.segment(text)]
-    except ImportError:
-        pass
-    return found
-
-
-def gold(case: dict[str, Any]) -> Spans:
-    """The spans of a case: its sentences stand in the text in order."""
+def gold(case: Mapping[str, Any]) -> Spans:
+    """The spans of a case; its sentences stand in the text in order."""
     spans, at = [], 0
     for sentence in case["sentences"]:
         start = case["text"].index(sentence, at)
@@ -101,14 +124,9 @@ def gold(case: dict[str, Any]) -> Spans:
     return spans
 
 
-def boundaries(spans: Spans) -> set[int]:
-    """Where a sentence ends and another follows."""
-    return {end for _, end in spans[:-1]}
-
-
-def score(cases: Sequence[dict[str, Any]], split: Splitter) -> dict[str, Any]:
+def score(cases: Sequence[Mapping[str, Any]], split: Splitter) -> dict[str, Any]:
     """Exact cases, and micro F1 of the inner boundaries; a case that raises counts as one sentence."""
-    exact = hits = found = wanted = failed = 0
+    hits = found = wanted = failed = 0
     missed = []
     for case in cases:
         want = gold(case)
@@ -117,17 +135,15 @@ def score(cases: Sequence[dict[str, Any]], split: Splitter) -> dict[str, Any]:
         except (ValueError, IndexError, KeyError, AttributeError):
             failed += 1
             got = trimmed(case["text"], [(0, len(case["text"]))])
-        if got == want:
-            exact += 1
-        else:
+        if got != want:
             missed.append(case["id"])
-        ours, theirs = boundaries(got), boundaries(want)
+        ours, theirs = ({end for _, end in spans[:-1]} for spans in (got, want))
         hits += len(ours & theirs)
         found += len(ours)
         wanted += len(theirs)
     return {
         "cases": len(cases),
-        "exact": exact,
+        "exact": len(cases) - len(missed),
         "boundary_f1": round(2 * hits / (found + wanted), 4) if found + wanted else None,
         "raised": failed,
         "missed": missed,
@@ -146,74 +162,28 @@ def rate(split: Splitter, text: str, *, seconds: float = 1.0) -> float:
     return round(best, 3)
 
 
-def measure() -> dict[str, Any]:
-    """All figures."""
-    cases = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for case in cases:
-        groups[case["category"]].append(case)
-    sentences = [case for case in cases if case["category"] not in LAYOUT]
-    prose = "\n\n".join([PROSE] * 350)  # 220 thousand code points, 110 a sentence
-    dense = "\n\n".join([DENSE] * 700)  # 200 thousand code points, an abbreviation or decimal in each line
-    short = "\n\n".join([PROSE] * 15)
-    result: dict[str, Any] = {"cases": len(cases), "splitters": {}}
-    for name, split in splitters().items():
-        result["splitters"][name] = {
-            "all": score(cases, split),
-            "sentences": score(sentences, split),
-            "layout": score([case for case in cases if case["category"] in LAYOUT], split),
-            "written_before": score([case for case in sentences if case["written"] == "before"], split),
-            "written_after": score([case for case in sentences if case["written"] == "after"], split),
-            "by_category": {category: score(group, split) for category, group in groups.items()},
-            "mchars_per_second": {
-                "prose, 220k": rate(split, prose),
-                "dense, 200k": rate(split, dense),
-                "prose, 9k": rate(split, short),
-            },
-        }
-    result["versions"] = {name: version(name) for name in result["splitters"] if " " not in name}
-    result["machine"] = describe()
-    return result
+def show(result: Mapping[str, Any]) -> str:
+    """The table of docs/splitters.md."""
+    splitters = result["splitters"]
+    rows: list[list[object]] = []
+    for title, key in (
+        ("all cases", "all"),
+        ("running text only", "sentences"),
+        ("running text, written before", "written_before"),
+        ("running text, written after", "written_after"),
+    ):
+        rows.append([f"exact, {title}", *(_exact(each[key]) for each in splitters.values())])
+        if not key.startswith("written"):
+            rows.append(
+                [f"boundary F1, {title}", *(f"{s[key]['boundary_f1']:.3f}" for s in splitters.values())]
+            )
+    first = next(iter(splitters.values()))
+    for category in first["by_category"]:
+        rows.append([category, *(_exact(each["by_category"][category]) for each in splitters.values())])
+    for text in first["mchars_per_second"]:
+        rows.append([f"M characters/s: {text}", *(s["mchars_per_second"][text] for s in splitters.values())])
+    return table(["", *splitters], rows)
 
 
-def table(result: dict[str, Any]) -> str:
-    """The figures as Markdown."""
-    names = list(result["splitters"])
-    lines = ["| | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
-
-    def row(title: str, cell: Callable[[dict[str, Any]], str]) -> None:
-        lines.append(f"| {title} | " + " | ".join(cell(result["splitters"][name]) for name in names) + " |")
-
-    def exact(figures: dict[str, Any]) -> str:
-        return f"{figures['exact']}/{figures['cases']}"
-
-    def f1(figures: dict[str, Any]) -> str:
-        return f"{figures['boundary_f1']:.3f}"
-
-    row("exact, all cases", lambda s: exact(s["all"]))
-    row("boundary F1, all cases", lambda s: f1(s["all"]))
-    row("exact, running text only", lambda s: exact(s["sentences"]))
-    row("boundary F1, running text only", lambda s: f1(s["sentences"]))
-    row("exact, running text, written before", lambda s: exact(s["written_before"]))
-    row("exact, running text, written after", lambda s: exact(s["written_after"]))
-    for category in result["splitters"][names[0]]["by_category"]:
-        row(category, lambda s, c=category: exact(s["by_category"][c]))  # type: ignore[misc]
-    for text in result["splitters"][names[0]]["mchars_per_second"]:
-        row(f"M characters/s: {text}", lambda s, t=text: str(s["mchars_per_second"][t]))  # type: ignore[misc]
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Print the table; with ``--json`` also write the raw result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw result there")
-    arguments = parser.parse_args()
-    result = measure()
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(table(result))
-
-
-if __name__ == "__main__":
-    main()
+def _exact(figures: Mapping[str, Any]) -> str:
+    return f"{figures['exact']}/{figures['cases']}"

@@ -1,86 +1,159 @@
-"""surefoot itself as a system under measurement, and the list of systems to choose from."""
+"""What is measured: surefoot, two trivial rules, and the straightforward NLI check.
+
+A system answers two calls: ``claims`` checks claims that are given one by one, ``answer`` splits an answer
+into claims by itself, as it would in use.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
 
-from benchmarks.baselines import (
-    DECISION,
-    AlwaysSupported,
-    AnswerClaim,
-    Outcome,
-    PairScorer,
-    Straightforward,
-    System,
-    UnseenShare,
-    cross_encoder_scorer,
-)
 from benchmarks.datasets import AnswerRow, passages_of
-from surefoot.schema import Claim, ClaimKind, Reason, Source, Verdict
+from surefoot import Source, Verifier
+from surefoot.inference.entailment import NliModel
+from surefoot.models.manifest import resolve_model
+from surefoot.schema import Claim, ClaimKind, Reason, Verdict
+from surefoot.verify import ABLATIONS
 
-__all__ = ["DEFAULT_SYSTEMS", "SYSTEMS", "Surefoot", "ablations", "build", "code_digest", "outcome_of"]
+__all__ = ["SYSTEMS", "AnswerClaim", "Outcome", "System", "build", "outcome_of"]
 
-SYSTEMS = (
-    *("always_supported", "unseen_share", "straightforward", "straightforward_nocut"),
-    *("exhaustive", "surefoot"),
-)
-DEFAULT_SYSTEMS = tuple(name for name in SYSTEMS if name != "straightforward_nocut")
-PACKAGE = Path(importlib.import_module("surefoot").__file__ or "").parent
+DECISION = 0.5
+PASSAGE_TOKENS = 200
+CUT = (512, 256)
+"""Characters of a passage and of a claim that the straightforward check reads."""
 FAULTS = frozenset(
-    {
-        *(Reason.CLAIM_TOO_LONG, Reason.LANGUAGE, Reason.TOO_MANY_CLAIMS),
-        *(Reason.DEADLINE, Reason.CHECKER_FAILED),
-    }
+    (Reason.CLAIM_TOO_LONG, Reason.LANGUAGE, Reason.TOO_MANY_CLAIMS, Reason.DEADLINE, Reason.CHECKER_FAILED)
 )
-
-
-def outcome_of(claim: Claim) -> Outcome:
-    """How a claim's verdict counts.
-
-    Supported are the verdict ``supported``, and ``review`` with support of at least 0.5: a claim that is
-    left to a person is read as the model leans. A ``review`` because a step failed, and a text held not to
-    be a claim, are abstentions: not supported, with score 0. A claim that is rejected although its support
-    is above the threshold (contradicted, or at odds with a number) stays rejected.
+STOP_WORDS = frozenset(
     """
-    support = claim.support
-    if claim.verdict is Verdict.NOT_CHECKABLE:
-        return Outcome(score=0.0, supported=False, strict=False, abstained=True)
-    if claim.verdict is Verdict.REVIEW:
-        if support is None or not FAULTS.isdisjoint(claim.reasons):
-            return Outcome(score=0.0, supported=False, strict=False, abstained=True, review=True)
-        return Outcome(score=support, supported=support >= DECISION, strict=False, review=True)
-    supported = claim.verdict is Verdict.SUPPORTED
-    if support is None:  # decided without a probability
-        return Outcome(score=float(supported), supported=supported, strict=supported)
-    veto = claim.verdict is Verdict.CONTRADICTED or (not supported and support >= DECISION)
-    return Outcome(score=support, supported=supported, strict=supported, veto=veto)
+    a about after all also am an and any are as at be because been before being between both but by can could
+    did do does during each for from had has have having he her here hers him his how i if in into is it its
+    just me more most my no not of off on once only or other our out over own same she should so some such
+    than that the their them then there these they this those through to too under until up very was we were
+    what when where which while who whom why will with would you your s t
+    """.split()
+)
+Scorer = Callable[[Sequence[tuple[str, str]]], list[float]]
+"""(premise, claim) pairs -> probability of entailment of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a system says about a claim.
+
+    Attributes:
+        score: support, 0 to 1; 0 if the system abstained.
+        supported: its decision.
+        rejected: it abstained, or rejects the claim whatever the score: no threshold can bring it back.
+    """
+
+    score: float
+    supported: bool
+    rejected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerClaim:
+    """A claim that a system found in an answer, at ``answer[start:end]``."""
+
+    start: int
+    end: int
+    outcome: Outcome
+
+
+class System(Protocol):
+    """One system under measurement."""
+
+    def claims(self, premise: str, claims: Sequence[str]) -> list[Outcome]:
+        """Check claims against one source."""
+
+    def answer(self, row: AnswerRow) -> list[AnswerClaim]:
+        """Split an answer into claims and check them against its context."""
+
+
+class Rule:
+    """A simple check of each claim by itself; an answer's claims are its sentences of at least four words."""
+
+    def claims(self, premise: str, claims: Sequence[str]) -> list[Outcome]:
+        return [self.check(premise, [premise], claim) for claim in claims]
+
+    def answer(self, row: AnswerRow) -> list[AnswerClaim]:
+        passages = passages_of(row.context)
+        return [
+            AnswerClaim(start, end, self.check(row.context, passages, row.answer[start:end]))
+            for start, end in sentences(row.answer)
+            if len(row.answer[start:end].split()) >= 4
+        ]
+
+    def check(self, context: str, passages: Sequence[str], claim: str) -> Outcome:
+        """Check one claim against a context, which is given whole and by passage."""
+        raise NotImplementedError
+
+
+def _decided(score: float) -> Outcome:
+    return Outcome(score, score >= DECISION)
+
+
+class AlwaysSupported(Rule):
+    """Everything is supported."""
+
+    def check(self, context: str, passages: Sequence[str], claim: str) -> Outcome:
+        del context, passages, claim
+        return _decided(1.0)
+
+
+class UnseenShare(Rule):
+    """Support is the share of the claim's content words that occur anywhere in the source.
+
+    Words are lower-cased runs of letters and digits without stop words. The threshold of 0.5 was set before
+    anything was measured.
+    """
+
+    def check(self, context: str, passages: Sequence[str], claim: str) -> Outcome:
+        del passages
+        words = _content_words(claim)
+        if not words:
+            return Outcome(0.0, supported=False, rejected=True)
+        return _decided(len(words & _content_words(context)) / len(words))
+
+
+@lru_cache(maxsize=256)
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower())) - STOP_WORDS
+
+
+class Straightforward(Rule):
+    """The usual NLI check: every passage against every claim, and the best entailment decides at 0.5.
+
+    The source is cut at sentence ends into passages of at most 200 words and punctuation marks (about 250
+    word pieces), as a store of chunks would hold it. Passages are then cut at 512 characters and claims at
+    256. Each claim is one call of the model. The model is the bundled one; ``python -m benchmarks verify``
+    shows that sentence-transformers computes the same with its weights.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+
+    def check(self, context: str, passages: Sequence[str], claim: str) -> Outcome:
+        del context
+        pairs = [(piece[: CUT[0]], claim[: CUT[1]]) for text in passages for piece in pack_passages(text)]
+        return _decided(max(self._scorer(pairs))) if pairs else _decided(0.0)
 
 
 class Surefoot:
     """A ``Verifier``, at its defaults or with some steps switched off."""
 
-    uses_surefoot = True
-
-    def __init__(self, name: str, options: Mapping[str, Any], *, exhaustive: bool = False):
-        self.name = name
-        self._options = dict(options)
+    def __init__(self, *, exhaustive: bool = False, **options: Any) -> None:
         self._exhaustive = exhaustive
-        self._verifier = _verifier_class()(**self._options)
-
-    def describe(self) -> dict[str, object]:
-        return {"options": {k: _plain(v) for k, v in self._options.items()}, "exhaustive": self._exhaustive}
+        self._verifier = Verifier(**options)
 
     def claims(self, premise: str, claims: Sequence[str]) -> list[Outcome]:
         sources = [Source(id="1", text=premise)]
         checked = self._verifier.check_claims(list(claims), sources, exhaustive=self._exhaustive)
-        if len(checked) != len(claims):
-            raise RuntimeError(f"{len(claims)} claims went in, {len(checked)} came out")
         return [outcome_of(claim) for claim in checked]
 
     def answer(self, row: AnswerRow) -> list[AnswerClaim]:
@@ -95,136 +168,88 @@ class Surefoot:
         ]
 
 
-def ablations() -> dict[str, dict[str, Any]]:
-    """Named option sets that ``surefoot.verify.ABLATIONS`` offers; empty where it offers none.
+def outcome_of(claim: Claim) -> Outcome:
+    """How a verdict counts.
 
-    Names become words joined by underscores, to be used in keys and on the command line.
+    A claim is supported if its verdict is ``supported``, or ``review`` with support of at least 0.5: what is
+    left to a person counts as the model leans. A ``review`` because a step failed, and a text held not to be
+    a claim, count as not supported with score 0.
     """
-    found = getattr(importlib.import_module("surefoot.verify"), "ABLATIONS", {})
-    return {re.sub(r"\W+", "_", str(name)): dict(options) for name, options in found.items()}
+    support = claim.support
+    faulty = support is None or not FAULTS.isdisjoint(claim.reasons)
+    if claim.verdict is Verdict.NOT_CHECKABLE or (claim.verdict is Verdict.REVIEW and faulty):
+        return Outcome(0.0, supported=False, rejected=True)
+    if claim.verdict is Verdict.REVIEW:
+        return _decided(support or 0.0)
+    supported = claim.verdict is Verdict.SUPPORTED
+    if support is None:  # decided without a probability
+        return Outcome(float(supported), supported)
+    rejected = claim.verdict is Verdict.CONTRADICTED or (not supported and support >= DECISION)
+    return Outcome(support, supported, rejected)
 
 
-def build(
-    name: str,
-    *,
-    model: str | None,
-    checkpoint: Path | None,
-    threads: int | None,
-) -> System:
-    """Make a system by name; ``ablation_NAME`` switches steps off.
+STEPS = {re.sub(r"\W+", "_", f"ablation_{name}"): dict(options) for name, options in ABLATIONS.items()}
+SYSTEMS = ("always_supported", "unseen_share", "straightforward", "exhaustive", "surefoot", *STEPS)
 
-    Raises:
-        ValueError: there is no system of that name.
+
+def build(name: str, *, model: str | None, threads: int | None) -> System:
+    """Make one of :data:`SYSTEMS`; ``ablation_NAME`` is surefoot with that step switched off."""
+    if name == "always_supported":
+        return AlwaysSupported()
+    if name == "unseen_share":
+        return UnseenShare()
+    if name == "straightforward":
+        return Straightforward(nli_scorer(model, threads))
+    return Surefoot(model=model, threads=threads, exhaustive=name == "exhaustive", **STEPS.get(name, {}))
+
+
+def nli_scorer(model: str | None, threads: int | None) -> Scorer:
+    """Entailment probabilities by a model of surefoot's; a premise that is too long is cut at its end."""
+    nli = NliModel(resolve_model(model, task="nli"), threads=threads)
+
+    def fitting(premise: str, claim: str) -> str:
+        room = nli.pairs.room(claim)
+        while len(premise) > room and nli.pairs.encoder.count([premise])[0] > room:
+            premise = premise[:-16]
+        return premise
+
+    return lambda pairs: [
+        found.entailment for found in nli.score([(fitting(*pair), pair[1]) for pair in pairs])
+    ]
+
+
+@lru_cache(maxsize=64)
+def pack_passages(text: str, limit: int = PASSAGE_TOKENS) -> tuple[str, ...]:
+    """Cut a text into passages of at most ``limit`` words and punctuation marks, at sentence ends.
+
+    A sentence that is longer by itself is cut between words.
     """
-    simple: dict[str, Callable[[], System]] = {
-        "always_supported": AlwaysSupported,
-        "unseen_share": UnseenShare,
-    }
-    if name in simple:
-        return simple[name]()
-    if name in ("straightforward", "straightforward_nocut"):
-        return _straightforward(
-            name == "straightforward", model=model, checkpoint=checkpoint, threads=threads
-        )
-    options: dict[str, Any] = {"threads": threads}
-    if model is not None:
-        options["model"] = model
-    if name in ("surefoot", "exhaustive"):
-        return Surefoot(name, options, exhaustive=name == "exhaustive")
-    steps = ablations()
-    wanted = name.removeprefix("ablation_")
-    if wanted == name or wanted not in steps:
-        known = ", ".join([*SYSTEMS, *(f"ablation_{step}" for step in steps)])
-        raise ValueError(f"no system is called {name!r}; there are {known}")
-    return Surefoot(name, {**options, **steps[wanted]})
+    passages: list[str] = []
+    start: int | None = None
+    end = used = 0
+    for first, last in sentences(text):
+        tokens = [(first + m.start(), first + m.end()) for m in re.finditer(r"\w+|[^\w\s]", text[first:last])]
+        for at in range(0, len(tokens), limit):
+            piece = tokens[at : at + limit]
+            if start is not None and used + len(piece) > limit:
+                passages.append(text[start:end])
+                start = None
+            if start is None:
+                start, used = piece[0][0], 0
+            end, used = piece[-1][1], used + len(piece)
+    if start is not None:
+        passages.append(text[start:end])
+    return tuple(passages)
 
 
-def _straightforward(
-    cut: bool, *, model: str | None, checkpoint: Path | None, threads: int | None
-) -> Straightforward:
-    """The CrossEncoder on a checkpoint, or the same algorithm on surefoot's own weights and runtime."""
-    if checkpoint is not None:
-        try:
-            scorer = cross_encoder_scorer(checkpoint, threads=threads)
-        except ImportError as error:
-            reason = f"{error.name or 'sentence-transformers'} is not installed"
-        else:
-            apart = _difference(scorer, _own_scorer(model, threads=threads)[0])
-            name = f"sentence-transformers CrossEncoder, float32, checkpoint {checkpoint.name}"
-            return Straightforward(scorer, scorer_name=name, cut=cut, difference_from_surefoot=apart)
-    else:
-        reason = "no checkpoint was given"
-    scorer, model_name = _own_scorer(model, threads=threads)
-    return Straightforward(
-        scorer,
-        scorer_name=f"surefoot's ONNX runtime on {model_name}, not sentence-transformers: {reason}",
-        cut=cut,
-        uses_surefoot=True,
-    )
-
-
-def _difference(one: PairScorer, two: PairScorer) -> float:
-    """Largest difference on a few pairs, to 2 digits: near 0 where both hold the same weights.
-
-    Not 0: surefoot stores its weights in int8.
-    """
-    premise = "The library opens at nine on weekdays and closes at noon on Saturdays."
-    claims = (
-        *("The library opens at nine on weekdays.", "The library is closed on Sundays."),
-        *("The library closes at ten on Saturdays.", "The baker sells rye bread."),
-    )
-    pairs = [(premise, claim) for claim in claims]
-    return round(max(abs(a - b) for a, b in zip(one(pairs), two(pairs), strict=True)), 2)
-
-
-def _own_scorer(model: str | None, *, threads: int | None) -> tuple[PairScorer, str]:
-    from surefoot.inference.entailment import NliModel
-    from surefoot.models.manifest import resolve_model
-
-    resolved = resolve_model(model, task="nli")
-    nli = NliModel(resolved, threads=threads)
-    encoder, longest = nli.pairs.encoder, nli.pairs.max_length
-
-    def cut_to(text: str, tokens: int) -> str:
-        """The longest prefix of at most ``tokens`` word pieces: what a truncating tokenizer would keep."""
-        while tokens > 0:
-            (encoding,) = encoder.encode([text])
-            if len(encoding.ids) <= tokens:
-                return text
-            text = text[: min(encoding.offsets[tokens - 1][1], len(text) - 1)]
-        return ""
-
-    def score(pairs: Sequence[tuple[str, str]]) -> list[float]:
-        fitting = []
-        for premise, claim in pairs:
-            short = cut_to(claim, longest // 2)
-            fitting.append((cut_to(premise, nli.pairs.room(short)), short))
-        return [float(found.entailment) for found in nli.score(fitting)]
-
-    return score, resolved.record.name
-
-
-@cache
-def code_digest(*, with_surefoot: bool) -> str:
-    """sha256 over these scripts and, if asked, surefoot's code and models: with it, outcomes stay valid."""
-    here = Path(__file__).resolve().parent
-    # Changing how figures are computed or printed does not change what the systems said.
-    files = [here / name for name in ("baselines.py", "datasets.py", "runs.py", "systems.py")]
-    if with_surefoot:
-        files += sorted(path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(path.name.encode())
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
-
-
-def _verifier_class() -> Any:
-    return importlib.import_module("surefoot").Verifier
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, (set, frozenset)):
-        return sorted(str(item) for item in value)
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Positions of sentences by the simple rule: a full stop, "!" or "?" before white space, or a newline."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for gap in re.finditer(r"(?<=[.!?])\s+|\n+|\Z", text):
+        piece = text[start : gap.start()]
+        if piece.strip():
+            lead = len(piece) - len(piece.lstrip())
+            found.append((start + lead, start + len(piece.rstrip())))
+        start = gap.end()
+    return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
+import importlib
 import json
 import math
-import os
-import subprocess
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,57 +19,44 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks import quality  # noqa: E402
-from benchmarks.answer_figures import FIGURES, answer_figures, summed_up_answers  # noqa: E402
-from benchmarks.baselines import (  # noqa: E402
-    AlwaysSupported,
-    AnswerClaim,
-    Outcome,
-    Straightforward,
-    UnseenShare,
-    pack_passages,
-    sentences,
-)
+from benchmarks.__main__ import BENCHMARKS, main  # noqa: E402
 from benchmarks.datasets import (  # noqa: E402
     AnswerRow,
     GroundingRow,
-    claims_shared,
     discover,
+    families,
     load_answers,
     load_grounding,
     passages_of,
     sample,
 )
 from benchmarks.figures import (  # noqa: E402
-    differences,
-    families,
-    grounding_figures,
+    answer_figures,
+    claim_figures,
+    gains,
     leave_one_out,
     mean_figures,
+    set_figures,
     summed_up,
 )
-from benchmarks.hardware import describe  # noqa: E402
-from benchmarks.markdown import answers_table, cell, means_table, sets_table  # noqa: E402
-from benchmarks.resampling import draw, interval, mean_of, weighted_auroc  # noqa: E402
-from benchmarks.systems import build, outcome_of  # noqa: E402
+from benchmarks.quality import answers_table, means_table, sets_table, steps_table  # noqa: E402
+from benchmarks.record import cell, hardware, table, weights  # noqa: E402
+from benchmarks.systems import (  # noqa: E402
+    STEPS,
+    AlwaysSupported,
+    AnswerClaim,
+    Outcome,
+    Straightforward,
+    UnseenShare,
+    build,
+    outcome_of,
+    pack_passages,
+    sentences,
+)
 
 from surefoot import metrics  # noqa: E402
+from surefoot.models.manifest import bundled  # noqa: E402
 from surefoot.schema import Claim, Reason, Verdict  # noqa: E402
-
-
-def verifier_problem() -> str | None:
-    """Why surefoot itself cannot be run here, if it cannot: no model in a fresh checkout, say."""
-    if importlib.util.find_spec("surefoot.verify") is None:
-        return "surefoot has no verifier yet"
-    from surefoot import Verifier
-    from surefoot.errors import ModelNotFoundError
-
-    try:
-        Verifier().check_claims(["The library is open."], ["The library is open."])
-    except ModelNotFoundError as error:
-        return str(error)
-    return None
-
 
 SENTENCES = [
     ("The library opens at nine.", "The library opens at nine.", "supported"),
@@ -81,7 +68,6 @@ SENTENCES = [
     ("Tickets cost ten euros.", "Tickets cost ten euros.", "supported"),
     ("Tickets cost ten euros.", "Penguins cannot fly at all.", "unsupported"),
 ]
-RULES = ("", "_strict", "_loso")
 ANSWER = "The library opens at nine. Dogs may swim in the harbour."
 
 
@@ -123,8 +109,8 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def outcomes(scores: list[float], **more: Any) -> list[Outcome]:
-    return [Outcome(score=s, supported=s >= 0.5, strict=s >= 0.5, **more) for s in scores]
+def outcomes(scores: list[float]) -> list[Outcome]:
+    return [Outcome(score=s, supported=s >= 0.5) for s in scores]
 
 
 def rows_of(labels: list[int], prefix: str = "") -> list[GroundingRow]:
@@ -198,11 +184,10 @@ def test_sampling_is_seeded_and_in_proportion() -> None:
 
 
 def test_sets_that_share_claims_are_families() -> None:
-    shared = claims_shared({"a": rows_of([1, 0]), "b": rows_of([1, 0, 1]), "c": rows_of([1], "other ")})
-    assert shared["a", "b"] == 1.0
-    assert shared["a", "c"] == 0.0
-    groups = families(shared, ["a", "b", "c"], at_least=0.5)
-    assert sorted(map(sorted, groups)) == [["a", "b"], ["c"]]
+    sets = {"a": rows_of([1, 0]), "b": rows_of([1, 0, 1]), "c": rows_of([1], "other ")}
+    assert sorted(map(sorted, families(sets, at_least=0.5))) == [["a", "b"], ["c"]]
+    chain = sets | {"d": [*rows_of([1]), *rows_of([1], "other ")]}
+    assert len(families(chain, at_least=0.5)) == 1
 
 
 # --- systems -----------------------------------------------------------------------------------------
@@ -225,7 +210,7 @@ def test_unseen_share() -> None:
     checked = system.claims(premise, ["The LIBRARY opens early.", "Is it the?", "Dogs swim."])
     assert [c.score for c in checked] == [pytest.approx(2 / 3), 0.0, 0.0]
     assert [c.supported for c in checked] == [True, False, False]
-    assert [c.abstained for c in checked] == [False, True, False]
+    assert [c.rejected for c in checked] == [False, True, False]
 
 
 def test_straightforward_takes_the_best_passage_and_cuts() -> None:
@@ -236,17 +221,12 @@ def test_straightforward_takes_the_best_passage_and_cuts() -> None:
         return [0.9 if "needle" in premise else 0.1 for premise, _ in pairs]
 
     premise = ("hay " * 199 + ". ") * 3 + "A needle lies here."  # three full passages, then one
-    cut = Straightforward(scorer, scorer_name="words")
+    cut = Straightforward(scorer)
     (found,) = cut.claims(premise, ["c" * 300])
     assert found.score == 0.9
     assert len(seen) == 1, "one call per claim"
     assert max(len(p) for p, _ in seen[0]) == 512
     assert {len(c) for _, c in seen[0]} == {256}
-    uncut = Straightforward(scorer, scorer_name="words", cut=False)
-    assert uncut.name == "straightforward_nocut"
-    uncut.claims(premise, ["c" * 300])
-    assert max(len(p) for p, _ in seen[1]) > 512
-    assert {len(c) for _, c in seen[1]} == {300}
     assert cut.claims("", ["claim"])[0].score == 0.0
 
 
@@ -261,39 +241,39 @@ def test_answer_claims_are_sentences_of_four_words() -> None:
     [
         (
             Claim("x", 0, 1, verdict=Verdict.SUPPORTED, support=0.9),
-            Outcome(score=0.9, supported=True, strict=True),
+            Outcome(score=0.9, supported=True),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.REVIEW, reasons=(Reason.UNCERTAIN,), support=0.6),
-            Outcome(score=0.6, supported=True, strict=False, review=True),
+            Outcome(score=0.6, supported=True),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.REVIEW, reasons=(Reason.UNCERTAIN,), support=0.4),
-            Outcome(score=0.4, supported=False, strict=False, review=True),
+            Outcome(score=0.4, supported=False),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.REVIEW, reasons=(Reason.CHECKER_FAILED,), support=0.9),
-            Outcome(score=0.0, supported=False, strict=False, review=True, abstained=True),
+            Outcome(score=0.0, supported=False, rejected=True),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.REVIEW, reasons=(Reason.LANGUAGE,)),
-            Outcome(score=0.0, supported=False, strict=False, review=True, abstained=True),
+            Outcome(score=0.0, supported=False, rejected=True),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.NOT_CHECKABLE),
-            Outcome(score=0.0, supported=False, strict=False, abstained=True),
+            Outcome(score=0.0, supported=False, rejected=True),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.CONTRADICTED, support=0.8),
-            Outcome(score=0.8, supported=False, strict=False, veto=True),
+            Outcome(score=0.8, supported=False, rejected=True),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.UNSUPPORTED, support=0.2),
-            Outcome(score=0.2, supported=False, strict=False),
+            Outcome(score=0.2, supported=False),
         ),
         (
             Claim("x", 0, 1, verdict=Verdict.UNSUPPORTED),
-            Outcome(score=0.0, supported=False, strict=False),
+            Outcome(score=0.0, supported=False),
         ),
     ],
 )
@@ -304,25 +284,29 @@ def test_how_a_verdict_counts(claim: Claim, expected: Outcome) -> None:
 # --- figures -----------------------------------------------------------------------------------------
 
 
+def figures_of(name: str, rows: list[GroundingRow], said: list[Outcome]) -> dict[str, Any]:
+    result = summed_up(rows, said)
+    return set_figures(name, result, claim_figures(result, seed=0, name=name))
+
+
 def test_grounding_figures_by_hand() -> None:
     rows = rows_of([1, 1, 0, 0, 0])
-    said = [*outcomes([0.9, 0.4, 0.1, 0.2]), Outcome(score=0.6, supported=True, strict=False, review=True)]
-    figures = grounding_figures("x", summed_up(rows, said), seed=0)
+    figures = figures_of("x", rows, outcomes([0.9, 0.4, 0.1, 0.2, 0.6]))
     assert figures["x.balanced_accuracy"] == pytest.approx((1 / 2 + 2 / 3) / 2)
-    assert figures["x.balanced_accuracy_strict"] == pytest.approx((1 / 2 + 1) / 2)
     assert figures["x.false_pass"] == pytest.approx(1 / 3)
     assert figures["x.false_strip"] == pytest.approx(1 / 2)
     assert figures["x.auroc"] == pytest.approx(5 / 6)
-    assert figures["x.review"] == 1
-    assert figures["x.balanced_accuracy_loso"] is None, "no other set to choose a threshold on"
-    low, high = figures["x.false_pass.ci"]  # type: ignore[misc]
-    assert low < 1 / 3 < high
+    assert (figures["x.n"], figures["x.supported"]) == (5, 2)
+    assert "x.balanced_accuracy_loso" not in figures, "no other set to choose a threshold on"
+    assert figures["x.false_pass.ci"] == pytest.approx(metrics.wilson_interval(1, 3))
+    assert figures["x.false_strip.ci"] == pytest.approx(metrics.wilson_interval(1, 2))
+    with pytest.raises(ValueError, match="5 rows and 1 outcomes"):
+        summed_up(rows, outcomes([0.5]))
 
 
 def test_always_supported_scores_half() -> None:
     rows = rows_of([1, 1, 1, 0])
-    result = summed_up(rows, AlwaysSupported().claims("p", [row.claim for row in rows]))
-    figures = grounding_figures("x", result, seed=0)
+    figures = figures_of("x", rows, AlwaysSupported().claims("p", [row.claim for row in rows]))
     assert figures["x.balanced_accuracy"] == figures["x.auroc"] == 0.5
     assert figures["x.false_pass"] == 1.0
     assert figures["x.false_strip"] == 0.0
@@ -335,34 +319,40 @@ def test_thresholds_come_from_the_other_sets_only() -> None:
         "high": summed_up(rows_of(labels, "h"), outcomes([0.8, 0.9, 0.6, 0.7])),
     }
     decided = leave_one_out(results, [{"low"}, {"high"}])
-    assert decided["low"].threshold_loso == pytest.approx(0.75)
-    assert decided["low"].figure("balanced_accuracy_loso") == 0.5
-    assert decided["high"].threshold_loso == pytest.approx(0.25)
-    assert decided["high"].figure("balanced_accuracy_loso") == 0.5
-    together = leave_one_out(results, [{"low", "high"}])
-    assert together["low"].figure("balanced_accuracy_loso") is None
+    for name in results:  # 0.75 fits the one and 0.25 the other: each set is decided all wrongly or all alike
+        figures = set_figures(name, decided[name], claim_figures(decided[name], seed=0, name=name))
+        assert figures[f"{name}.balanced_accuracy_loso"] == 0.5
+    assert decided["low"].loso.tolist() == [False] * 4
+    assert decided["high"].loso.tolist() == [True] * 4
+    assert leave_one_out(results, [{"low", "high"}])["low"].loso is None
 
 
 def test_no_threshold_brings_back_what_was_rejected() -> None:
     rows = rows_of([1, 0])
-    vetoed = [Outcome(score=0.9, supported=False, strict=False, veto=True)] * 2
-    results = {"a": summed_up(rows, vetoed), "b": summed_up(rows_of([1, 0], "b"), outcomes([0.9, 0.1]))}
-    decided = leave_one_out(results, [{"a"}, {"b"}])
-    assert decided["a"].loso is not None
-    assert not decided["a"].loso.any()
-
-
-def test_means_and_differences_over_sets() -> None:
-    labels = [1, 1, 0, 0]
-    good = {
-        name: summed_up(rows_of(labels, name), outcomes([0.9, 0.8, 0.1, 0.2])) for name in ("a", "b", "c")
+    results = {
+        "a": summed_up(rows, [Outcome(score=0.9, supported=False, rejected=True)] * 2),
+        "b": summed_up(rows_of([1, 0], "b"), outcomes([0.9, 0.1])),
     }
-    bad = {name: summed_up(rows_of(labels, name), outcomes([0.9] * 4)) for name in ("a", "b")}
-    mixed = {**good, "c": summed_up(rows_of(labels, "c"), outcomes([0.9, 0.9, 0.9, 0.9]))}
-    figures = mean_figures(mixed, [{"a", "b"}, {"c"}], seed=0)
-    assert figures["mean.balanced_accuracy"] == pytest.approx((1 + 1 + 0.5) / 3)
-    assert figures["mean_distinct.balanced_accuracy"] == pytest.approx((1 + 0.5) / 2)
-    apart = differences(good, bad, seed=0)
+    decided = leave_one_out(results, [{"a"}, {"b"}])
+    assert decided["a"].loso.tolist() == [False, False]
+
+
+def test_means_and_gains_over_sets() -> None:
+    labels = [1, 1, 0, 0]
+    good, bad = (
+        {
+            name: claim_figures(summed_up(rows_of(labels, name), outcomes(scores)), seed=0, name=name)
+            for name in "abc"
+        }
+        for scores in ([0.9, 0.8, 0.1, 0.2], [0.9] * 4)
+    )
+    mixed = {**good, "c": bad["c"]}
+    means = mean_figures(
+        mixed, {f"{name}.ece": value for name, value in zip("abc", (0.1, 0.2, 0.6), strict=True)}
+    )
+    assert means["mean.balanced_accuracy"] == pytest.approx((1 + 1 + 0.5) / 3)
+    assert means["mean.ece"] == pytest.approx(0.3)
+    apart = gains(good, {name: bad[name] for name in "ab"})
     assert apart["mean.balanced_accuracy_surefoot_minus_this"] == pytest.approx(0.5)
     assert apart["mean.balanced_accuracy_surefoot_minus_this.ci"] == pytest.approx([0.5, 0.5])
 
@@ -387,8 +377,8 @@ def test_answer_figures_by_hand() -> None:
     figures = answer_figures("x", rows, claims, seed=0)
     assert figures["x.no_claims"] == 1
     assert figures["x.no_claims_ids"] == ["2"]
-    assert figures["x.auroc"] == 1.0
-    assert figures["x.f1"] == figures["x.precision"] == figures["x.recall"] == 1.0
+    assert figures["x.auroc"] == figures["x.auroc_worst"] == figures["x.auroc_mean"] == 1.0
+    assert figures["x.f1"] == 1.0
     assert figures["x.f1_always"] == pytest.approx(2 * 2 / (2 * 2 + 2))
     flagged = len(ANSWER) - 27
     assert figures["x.span_precision"] == pytest.approx(4 / (2 * flagged))
@@ -401,6 +391,23 @@ def test_answer_figures_by_hand() -> None:
     assert figures["x.summary.auroc"] is None, "one class only"
 
 
+def test_answers_are_ranked_by_the_mean_of_their_five_least_supported_claims() -> None:
+    rows = [answer_row(0, ((0, 3),)), answer_row(1, ())]
+    scores = [[0.5] * 5 + [1.0] * 20, [0.0] + [0.9] * 4]  # means of five .5 and .72, of all .9 and .72
+    claims = [[AnswerClaim(0, 26, outcome) for outcome in outcomes(each)] for each in scores]
+    figures = answer_figures("x", rows, claims, seed=0)
+    assert [figures[f"x.{key}"] for key in ("auroc", "auroc_worst", "auroc_mean")] == [1.0, 0.0, 0.0]
+
+
+def test_each_half_of_the_answers_is_decided_at_the_threshold_of_the_other() -> None:
+    rows = [answer_row(i, ((27, 31),) if i % 2 else ()) for i in range(20)]
+    # 1 - support is .6 for the clean and .7 for the others: as shipped all are flagged.
+    claims = [[AnswerClaim(27, 56, outcomes([0.3 if row.spans else 0.4])[0])] for row in rows]
+    figures = answer_figures("x", rows, claims, seed=0)
+    assert figures["x.f1"] == pytest.approx(2 / 3)
+    assert figures["x.f1_tuned"] == 1.0
+
+
 def test_a_span_of_part_of_a_word_is_no_bad_claim() -> None:
     claims = [[AnswerClaim(0, 26, outcomes([0.2])[0]), AnswerClaim(27, 56, outcomes([0.8])[0])]]
     part = answer_figures("x", [answer_row(0, ((5, 7),))], claims, seed=0)
@@ -409,79 +416,49 @@ def test_a_span_of_part_of_a_word_is_no_bad_claim() -> None:
     assert whole["x.claim_auroc"] == 1.0
 
 
-def test_every_resampled_figure_is_the_figure_itself_when_all_rows_are_drawn_once() -> None:
-    rng = np.random.default_rng(4)
-    labels = rng.integers(0, 2, 40)
-    scores = np.round(np.clip(labels * 0.3 + rng.random(40) * 0.7, 0, 1), 1)
-    result = summed_up(rows_of(labels.tolist()), outcomes(scores.tolist()))
-    result = leave_one_out({"a": result, "b": result}, [{"a"}, {"b"}])["a"]
-    once = np.ones((1, 40))
-    names = [f"{base}{rule}" for base in ("balanced_accuracy", "false_pass", "false_strip") for rule in RULES]
-    for name in [*names, "auroc", "brier"]:
-        assert result.resampled(name, once)[0] == pytest.approx(result.figure(name), abs=1e-12)
-    rows, claims = [], []
-    for i in range(40):
-        rows.append(answer_row(i, ((27, 31),) if labels[i] else ()))
-        one, two = outcomes([1 - scores[i], round(float(rng.random()), 1)])
-        claims.append([AnswerClaim(0, 26, one), AnswerClaim(27, 56, two)])
-    answers = summed_up_answers(rows, claims, seed=0)
-    for name in FIGURES:
-        everything = np.ones(40, dtype=bool)
-        assert answers.resampled(name, once)[0] == pytest.approx(answers.figure(name, everything), abs=1e-12)
+# --- records and tables ------------------------------------------------------------------------------
 
 
-def test_resampled_figures_agree_with_figures_of_repeated_rows() -> None:
-    rng = np.random.default_rng(5)
-    labels, scores = rng.random(30) < 0.5, np.round(rng.random(30), 1)
-    groups = [str(i // 3) for i in range(30)]
-    weights = draw(groups, seed=3, name="x", resamples=20)
-    for row in weights.astype(int):
-        assert row.sum() == 30
-        assert all(len(set(row[i : i + 3])) == 1 for i in range(0, 30, 3)), "groups stay whole"
-    areas = weighted_auroc(weights, labels, scores)
-    for row, area in zip(weights.astype(int), areas, strict=True):
-        assert area == pytest.approx(metrics.auroc(np.repeat(labels, row), np.repeat(scores, row)))
-    assert (weights == draw(groups, seed=3, name="x", resamples=20)).all()
-    assert (weights != draw(groups, seed=4, name="x", resamples=20)).any()
-
-
-def test_intervals_agree_with_the_library() -> None:
-    rng = np.random.default_rng(6)
-    labels = rng.random(200) < 0.5
-    scores = np.clip(labels * 0.3 + rng.random(200) * 0.7, 0, 1)
-    groups = [str(i // 2) for i in range(200)]
-    ours = interval(weighted_auroc(draw(groups, seed=0, name="x"), labels, scores))
-    theirs = metrics.bootstrap_interval(
-        lambda rows: metrics.auroc(labels[rows], scores[rows]), 200, groups=groups, seed=0
-    )
-    assert ours == pytest.approx(theirs, abs=0.015)
-
-
-def test_undefined_resamples_are_left_out() -> None:
-    assert interval(np.array([np.nan, np.nan, np.nan, 0.5])) is None
-    assert interval(np.array([np.nan, 0.5, 0.5, 0.5])) == [0.5, 0.5]
-    mean = mean_of([np.array([0.5, np.nan]), np.array([1.0, np.nan])])
-    assert mean[0] == 0.75
-    assert np.isnan(mean[1])
-
-
-def test_hardware_is_plain_and_dated() -> None:
-    found = describe(threads=2)
+def test_a_record_is_plain_and_names_machine_versions_and_weights() -> None:
+    found = hardware()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["threads"] == 2
-    assert found["packages"]["numpy"] == np.__version__  # type: ignore[index]
+    assert found["packages"]["numpy"] == np.__version__
+    assert found["cores"] >= 1
+    held = weights(["verify", "verify decision"])
+    assert held["verify"] == bundled("verify").fingerprint
+    assert held["verify decision"] != held["verify"]
 
 
-# --- the script --------------------------------------------------------------------------------------
+def test_a_decision_is_told_apart_whatever_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = weights(["verify", "verify decision"])
+    model = bundled("verify")
+    other = replace(model.record, calibration=replace(model.record.calibration, review_low=0.123))
+    monkeypatch.setattr("benchmarks.record.bundled", lambda name: replace(model, record=other))
+    after = weights(["verify", "verify decision"])
+    assert after["verify"] == before["verify"]
+    assert after["verify decision"] != before["verify decision"]
+
+
+def test_a_cell_is_a_percentage_with_its_interval() -> None:
+    figures = {"a": 0.5, "a.ci": [0.4, 0.61], "b": 1.0, "b.ci": [1.0, 1.0], "c": None}
+    assert [cell(figures, key) for key in "abcd"] == ["50.0 [40.0, 61.0]", "100.0", "-", "-"]
+    assert cell(figures, "a", signed=True) == "+50.0 [+40.0, +61.0]"
+    assert table(["x", "y"], [["1", 2]]).splitlines() == ["| x | y |", "|---|---|", "| 1 | 2 |"]
+
+
+# --- the command -------------------------------------------------------------------------------------
+
+
+def run(data: Path, out: Path, *more: str) -> dict[str, Any]:
+    assert main(["quality", "--data", str(data), "--json", str(out), *more]) == 0
+    found: dict[str, Any] = json.loads(out.read_text())
+    assert not any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in walk(found))
+    return found
 
 
 def test_simple_systems_end_to_end(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "q.json"
-    arguments = ["--data", str(data), "--json", str(out), "--systems", "always_supported,unseen_share"]
-    assert quality.main(arguments) == 0
-    table = capsys.readouterr().out
-    assert "unseen_share" in table
-    figures = json.loads(out.read_text())
+    figures = run(data, tmp_path / "q.json", "--systems", "always_supported,unseen_share")
+    assert "| share of unseen words |" in capsys.readouterr().out
     assert figures["always_supported/first.balanced_accuracy"] == 0.5
     assert figures["always_supported/mean.false_pass"] == 1.0
     assert figures["unseen_share/first.false_strip"] == 0.0
@@ -492,69 +469,25 @@ def test_simple_systems_end_to_end(data: Path, tmp_path: Path, capsys: pytest.Ca
             assert 0 <= figures[f"unseen_share/{set_name}.{figure}"] <= 1
             low, high = figures[f"unseen_share/{set_name}.{figure}.ci"]
             assert 0 <= low <= high <= 1
-    assert figures["hardware"]["cores"] >= 1
-    assert figures["settings"]["rows"]["first"] == [8, 8]
-    assert not any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in walk(figures))
-
-
-def test_a_second_run_uses_finished_parts_and_changed_data_does_not(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = [
-        *("--data", str(data), "--json", str(tmp_path / "q.json"), "--work", str(tmp_path / "w")),
-        *("--systems", "unseen_share", "--sets", "first,notes"),
-    ]
-    assert quality.main(arguments) == 0
-    first = json.loads((tmp_path / "q.json").read_text())
-    assert "kept" not in capsys.readouterr().err
-    assert quality.main(arguments) == 0
-    assert capsys.readouterr().err.count("kept from an earlier run") == 2
-    second = json.loads((tmp_path / "q.json").read_text())
-    assert {k: v for k, v in first.items() if k != "hardware"} == {
-        k: v for k, v in second.items() if k != "hardware"
-    }
-    assert quality.main([*arguments, "--limit", "4"]) == 0
-    assert "kept" not in capsys.readouterr().err
-    (tmp_path / "w" / "unseen_share__first.json").write_text("{")  # as a kill in mid-write would not leave it
-    assert quality.main([*arguments, "--limit", "4"]) == 0
-    assert capsys.readouterr().err.count("kept from an earlier run") == 1
+    assert figures["rows"] == {"first": 8, "second": 8, "notes": 9}
+    assert figures["weights"].keys() == {"verify", "verify decision", "static"}
+    assert figures["settings"]["limit"] == 200
+    again = run(data, tmp_path / "q.json", "--systems", "unseen_share", "--limit", "4", "--sets", "first")
+    assert again["unseen_share/first.n"] == 4
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        ["--systems", "psychic"],
-        ["--sets", "third"],
-        ["--limit", "-1"],
-        ["--checkpoint", "/does/not/exist"],
-        ["--data", "/does/not/exist"],
-    ],
+    [["--systems", "psychic"], ["--sets", "third"], ["--limit", "-1"], ["--data", "/does/not/exist"]],
 )
 def test_wrong_requests_are_refused(data: Path, tmp_path: Path, wrong: list[str]) -> None:
     arguments = ["--data", str(data), "--json", str(tmp_path / "q.json"), "--systems", "unseen_share", *wrong]
-    assert quality.main(arguments) == 2
+    assert main(["quality", *arguments]) == 2
     assert not (tmp_path / "q.json").exists()
 
 
-def test_the_script_runs_by_its_path(data: Path, tmp_path: Path) -> None:
-    command = [
-        *(sys.executable, str(ROOT / "benchmarks" / "quality.py"), "--data", str(data)),
-        *("--json", str(tmp_path / "q.json"), "--limit", "4", "--systems", "always_supported"),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert "rows/s" in done.stderr
-    assert json.loads((tmp_path / "q.json").read_text())["always_supported/first.n"] == 4
-
-
 def test_surefoot_end_to_end(data: Path, tmp_path: Path) -> None:
-    problem = verifier_problem()
-    if problem:
-        pytest.skip(problem)
-    out = tmp_path / "q.json"
-    assert quality.main(["--data", str(data), "--json", str(out), "--limit", "6"]) == 0
-    figures = json.loads(out.read_text())
+    figures = run(data, tmp_path / "q.json", "--limit", "6")
     for system in ("", "exhaustive/", "straightforward/", "unseen_share/", "always_supported/"):
         for set_name in ("first", "second", "mean"):
             for figure in ("balanced_accuracy", "auroc", "false_pass", "false_strip"):
@@ -563,39 +496,75 @@ def test_surefoot_end_to_end(data: Path, tmp_path: Path) -> None:
             assert f"{system}{task}.auroc" in figures
             assert f"{system}{task}.f1_tuned" in figures
     assert figures["mean.balanced_accuracy"] > figures["always_supported/mean.balanced_accuracy"]
-    assert "not sentence-transformers" in figures["systems"]["straightforward"]["scorer"]
-    assert not any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in walk(figures))
+    assert "unseen_share/mean.auroc_surefoot_minus_this.ci" in figures
 
 
-def test_every_ablation_can_be_built() -> None:
-    problem = verifier_problem()
-    if problem:
-        pytest.skip(problem)
-    from benchmarks.systems import ablations
-
-    names = list(ablations())
-    assert names
-    for name in names:
-        system = build(f"ablation_{name}", model=None, checkpoint=None, threads=1)
-        (found,) = system.claims("The library opens at nine.", ["The library opens at nine."])
+def test_every_step_can_be_switched_off() -> None:
+    assert STEPS
+    for name in STEPS:
+        (found,) = build(name, model=None, threads=1).claims("The library opens at nine.", [SENTENCES[0][1]])
         assert found.supported
-    with pytest.raises(ValueError, match="no system"):
-        build("ablation_nothing", model=None, checkpoint=None, threads=1)
 
 
-def test_the_published_tables_are_those_of_the_published_figures():
-    figures = json.loads((ROOT / "benchmarks" / "results" / "quality.json").read_text("utf-8"))
+def test_the_list_of_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name} " in listed for name in BENCHMARKS)
+    assert main(["nonsense"]) == 2
+    for name, benchmark in BENCHMARKS.items():
+        module = importlib.import_module(f"benchmarks.{benchmark.module}")
+        assert callable(module.measure), name
+        assert callable(module.show), name
+        assert weights(benchmark.weights).keys() == set(benchmark.weights), name
+
+
+# --- what is published -------------------------------------------------------------------------------
+
+RESULTS = ROOT / "benchmarks" / "results"
+NOTES = {"embed", "rerank-training", "verify-training"}
+"""Records of training runs, not results of a benchmark; each says in ``what`` how it was made."""
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def sections(text: str) -> list[str]:
+    return re.split(r"(?m)^(?=#+ )", text)
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_published_result_has_its_command_and_is_of_the_present_weights_or_marked(path: Path) -> None:
+    result = json.loads(path.read_text("utf-8"))
+    shown = [
+        (page, part) for page in PAGES for part in sections(page.read_text("utf-8")) if path.name in part
+    ]
+    assert shown, "no page shows it"
+    if path.stem in NOTES:
+        assert result["what"]
+        return
+    now = weights(BENCHMARKS[path.stem].weights)
+    older = {name for name, value in result["weights"].items() if now[name] != value}
+    missing = set(now) - set(result["weights"])  # nothing shows that they are the present ones
+    for page, part in shown:
+        assert ("older weights" in part.lower()) == bool(older | missing), (
+            page.name,
+            sorted(older | missing),
+        )
+    command = f"make bench WHAT={path.stem}"
+    assert any(command in part for _, part in shown), f"no page that shows it says {command}"
+
+
+def test_the_published_tables_are_those_of_the_published_figures() -> None:
+    figures = json.loads((RESULTS / "quality.json").read_text("utf-8"))
+    steps = json.loads((RESULTS / "ablation.json").read_text("utf-8"))
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     card = (ROOT / "docs" / "models" / "verify.md").read_text("utf-8")
     rows = means_table(figures).splitlines()[2:]
     assert len(rows) == 5
     for row in (*rows, *sets_table(figures).splitlines()[2:]):
         assert row in page, row
-        assert row in card, row
+    for row in (rows[1], rows[-1]):
+        assert row.split("|", 2)[2].strip() in card, row
     for row in answers_table(figures, "ragtruth").splitlines()[2:]:
         assert row in page, row
-
-
-def test_a_cell_is_a_percentage_with_its_interval():
-    figures = {"a": 0.5, "a.ci": [0.4, 0.61], "b": 1.0, "b.ci": [1.0, 1.0], "c": None}
-    assert [cell(figures, key) for key in "abcd"] == ["50.0 [40.0, 61.0]", "100.0", "-", "-"]
+    for row in steps_table(steps).splitlines()[2:]:
+        cells = row.split("|", 2)[2].replace("-", "\N{MINUS SIGN}")  # the page has names of steps in words
+        assert cells.strip() in page, row

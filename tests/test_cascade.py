@@ -363,7 +363,7 @@ def test_the_benchmark_runs_and_a_perfect_judge_makes_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
-    from benchmarks import cascade as benchmark
+    from benchmarks.__main__ import main
 
     folder = tmp_path / "grounding"
     folder.mkdir()
@@ -377,12 +377,12 @@ def test_the_benchmark_runs_and_a_perfect_judge_makes_no_error(
     ]
     (folder / "tiny.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     out = tmp_path / "out.json"
-    arguments = ["--data", str(tmp_path), "--json", str(out), "--threads", "1"]
-    assert benchmark.main([*arguments, "--simulate", "1"]) == 0
+    arguments = ["cascade", "--data", str(tmp_path), "--json", str(out), "--threads", "1"]
+    assert main([*arguments, "--simulate", "1"]) == 0
     result = json.loads(out.read_text(encoding="utf-8"))
     assert result["judge"]["simulated"] is True
     assert result["systems"]["judge everything"]["balanced_accuracy"] == 1.0
     assert result["systems"]["judge everything"]["claims_sent"] == 1.0
     assert result["systems"]["local"]["claims_sent"] == 0.0
     assert result["usage"]["judge everything"]["calls"] == 12
-    assert benchmark.main(arguments) == 2, "a judge has to be named, or the simulation asked for"
+    assert main([*arguments, "--simulate", "2"]) == 2, "no judge is right more often than always"

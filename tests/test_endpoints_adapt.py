@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import sys
 import threading
 import time
@@ -91,7 +90,7 @@ def test_functions_of_text() -> None:
 
 def test_what_is_known_of_a_function() -> None:
     chat = as_chat(with_messages)
-    assert (chat.model, chat.supports_schema) == ("with_messages", False)
+    assert (chat.model, chat.supports_schema, chat.supports_logprobs) == ("with_messages", False, False)
     reply = chat.complete_sync(ASK, schema={"type": "object"}, logprobs=True, max_tokens=1)
     assert (reply.usage.calls, reply.usage.cost, reply.logprobs) == (1, None, None)
     assert reply.usage.seconds > 0
@@ -242,19 +241,6 @@ def test_an_asynchronous_model_runs_in_the_loop_of_its_caller() -> None:
     assert asyncio.run(run())
 
 
-@pytest.mark.parametrize("later", [False, True])
-def test_context_variables_reach_the_model(later: bool) -> None:
-    """Tracing of LangChain and OpenTelemetry lives in them."""
-    span = contextvars.ContextVar("span", default="none")
-
-    async def soon(messages: object) -> str:
-        return span.get()
-
-    chat = as_chat(soon if later else lambda messages: span.get())
-    span.set("mine")
-    assert both(chat) == ["mine"] * 3
-
-
 @pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": True}, {"concurrency": 0}, {"timeout": "1"}])
 def test_options_that_cannot_work(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
@@ -267,16 +253,17 @@ def test_the_shape_of_messages_is_checked() -> None:
 
 
 def test_a_name_is_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("httpx2")
+    pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     chat = as_chat("gpt-x")
     assert isinstance(chat, surefoot.endpoints.ChatEndpoint)
     assert chat.model == "gpt-x"
+    chat.close()
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_openai_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
-    monkeypatch.setitem(sys.modules, "httpx2", None)
+    monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtraError, match=r"surefoot\[judge\]"):
         as_chat("gpt-x")
 

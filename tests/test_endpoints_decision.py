@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("httpx2")
+pytest.importorskip("openai")
 
 import scripted_endpoint as play
 from surefoot.endpoints import Budget, DecisionEndpoint
@@ -38,8 +38,10 @@ def server() -> Iterator[play.ScriptedEndpoint]:
 
 
 @pytest.fixture
-def endpoint(server: play.ScriptedEndpoint) -> DecisionEndpoint:
-    return DecisionEndpoint("asked-for", base_url=server.url, api_key="key", retries=0, timeout=10.0)
+def endpoint(server: play.ScriptedEndpoint) -> Iterator[DecisionEndpoint]:
+    made = DecisionEndpoint("asked-for", base_url=server.url, api_key="key", retries=0, timeout=10.0)
+    yield made
+    made.close()
 
 
 def test_all_questions_in_one_call(server: play.ScriptedEndpoint, endpoint: DecisionEndpoint) -> None:
@@ -58,9 +60,12 @@ def test_all_questions_in_one_call(server: play.ScriptedEndpoint, endpoint: Deci
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
-def test_addresses(server: play.ScriptedEndpoint, suffix: str) -> None:
-    DecisionEndpoint("m", base_url=f"http://{server.host}{suffix}").decide_sync("five days", QUESTIONS)
-    assert [request.path for request in server.requests] == ["/v1/systemone"]
+@pytest.mark.parametrize(("flavour", "path"), [("systemone", "/v1/systemone"), ("openai", "/v1/decisions")])
+def test_addresses(server: play.ScriptedEndpoint, suffix: str, flavour: Any, path: str) -> None:
+    endpoint = DecisionEndpoint("m", base_url=f"http://{server.host}{suffix}", flavour=flavour)
+    endpoint.decide_sync("five days", QUESTIONS)
+    endpoint.close()
+    assert [request.path for request in server.requests] == [path]
 
 
 WRONG_ANSWERS = {
@@ -161,6 +166,7 @@ def test_the_budget_holds_here_too(server: play.ScriptedEndpoint) -> None:
         endpoint.decide_sync("x" * 400, QUESTIONS)
     assert server.requests == []
     endpoint.decide_sync("x", QUESTIONS)
+    endpoint.close()
     assert (budget.spent.calls, budget.spent.input_tokens) == (1, 50)
     assert endpoint.budget is budget
 
@@ -193,7 +199,7 @@ def test_any_text_can_be_asked_about(server: play.ScriptedEndpoint, endpoint: De
     assert state == {"\ud800": ["\udfff", "x" * 100_000]}
 
 
-@pytest.mark.parametrize("options", [{"model": " "}, {"base_url": "host"}])
+@pytest.mark.parametrize("options", [{"flavour": "other"}, {"model": " "}, {"base_url": "host"}])
 def test_options_that_cannot_work(options: dict[str, Any]) -> None:
     settings = {"model": "m", "base_url": "http://127.0.0.1:9"} | options
     with pytest.raises(ConfigurationError):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("httpx2")
+pytest.importorskip("openai")
 
 import scripted_endpoint as play
 from surefoot.endpoints import ChatEndpoint, DecisionEndpoint
@@ -71,7 +71,7 @@ def echo(status: int) -> Any:
 
 
 @pytest.fixture(params=["key", "userinfo", "header", "decision"])
-def endpoint(request: pytest.FixtureRequest, server: play.ScriptedEndpoint) -> Any:
+def endpoint(request: pytest.FixtureRequest, server: play.ScriptedEndpoint) -> Iterator[Any]:
     options: dict[str, Any] = {"retries": 1, "timeout": 5.0, "headers": {"X-Secret": HEADER}}
     url = server.url
     if request.param == "userinfo":
@@ -81,7 +81,9 @@ def endpoint(request: pytest.FixtureRequest, server: play.ScriptedEndpoint) -> A
     kind = DecisionEndpoint if request.param == "decision" else ChatEndpoint
     made = kind("m", base_url=url, **options)  # type: ignore[arg-type]
     made.held = HELD[request.param]
-    return made
+    yield made
+    del made.held
+    made.close()
 
 
 def call(endpoint: Any) -> None:
@@ -126,7 +128,7 @@ def test_nothing_shows_a_secret(
     monkeypatch.setattr("surefoot.endpoints.calls._FIRST_PAUSE", 0.01)
     server.default = act
     caplog.set_level(logging.DEBUG)
-    endpoint.limits = type(endpoint.limits)(timeout=1.0, retries=1)
+    endpoint._caller.limits = type(endpoint._caller.limits)(timeout=1.0, retries=1)
     with pytest.raises(EndpointError) as caught:
         call(endpoint)
     sent = str([request.headers for request in server.requests])
@@ -142,7 +144,10 @@ def test_nothing_shows_a_secret(
 def test_reprs(endpoint: Any, server: play.ScriptedEndpoint) -> None:
     public = {name: value for name, value in vars(endpoint).items() if name != "held"}
     text = "\n".join([repr(endpoint), str(endpoint), f"{endpoint}", pprint.pformat(public)])
-    text += pprint.pformat(vars(endpoint.host))
+    inner = endpoint._caller.http
+    text += pprint.pformat(vars(endpoint._caller)) + pprint.pformat(
+        {name: value for name, value in vars(inner).items() if name not in {"_client", "_closer"}}
+    )
     assert server.host in text
     assert_clean(text)
 
@@ -179,6 +184,7 @@ def test_a_redirect_does_not_carry_the_key_elsewhere(server: play.ScriptedEndpoi
         endpoint = ChatEndpoint("m", base_url=server.url, api_key=KEY, headers={"X-Secret": HEADER})
         with pytest.raises(EndpointError, match="redirect"):
             endpoint.complete_sync(HELLO)
+        endpoint.close()
         assert elsewhere.requests == []
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import index_scale, retrieval
+from benchmarks import retrieval
+from benchmarks.__main__ import main
 from benchmarks.retrieval_sets import load_collections
-from benchmarks.runs import Progress
 
 from surefoot import Reranker
 from surefoot.inference import pairs as pairs_module
-from surefoot.inference.processor import INT8, processor
+from surefoot.inference.embedding import Embedder
 
 FIXTURE = Path(__file__).parent / "fixtures" / "models" / "bert-embed"
 MODEL = ["--embedder", str(FIXTURE), "--pooling", "mean", "--threads", "1"]
@@ -64,15 +64,10 @@ def data(tmp_path: Path) -> tuple[Path, Path]:
     return dev, train
 
 
-def measure(data: tuple[Path, Path], tmp_path: Path, *more: str) -> dict[str, Any]:
+def measure(data: tuple[Path, Path], tmp_path: Path, *more: str, name: str = "retrieval") -> dict[str, Any]:
     out = tmp_path / "out.json"
-    code = retrieval.main(
-        [
-            *("--data", str(data[0]), "--corpora", str(data[1]), "--json", str(out)),
-            *("--work", str(tmp_path / "work"), *MODEL, *more),
-        ]
-    )
-    assert code == 0
+    folders = ["--data", str(data[0]), "--corpora", str(data[1]), "--only", ""]
+    assert main([name, *folders, "--json", str(out), "--work", str(tmp_path / "work"), *MODEL, *more]) == 0
     parsed: dict[str, Any] = json.loads(out.read_text())
     return parsed
 
@@ -92,14 +87,14 @@ def test_figures_by_hand(data: tuple[Path, Path], tmp_path: Path, capsys: pytest
     for system in ("dense", "rrf", "weighted"):
         assert 0 <= result[f"{system}/mean.ndcg_10"] <= 100
     facts = result["sets"]["pets_dev"]
-    assert (facts["documents"], facts["queries"], facts["queries_without_relevant"]) == (4, 2, 1)
+    assert (facts["documents"], facts["queries"], facts["queries_with_relevant"]) == (4, 2, 2)
     assert "| bm25 | " in capsys.readouterr().out
 
 
 def test_every_list_is_reranked_in_the_order_of_the_bundled_reranker(
-    data: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    result = measure(data, tmp_path, "--rerank", "bundled")
+    result = measure(data, tmp_path, name="reranked")
     for system in ("bm25", "dense", "rrf", "weighted"):
         for name in ("pets_dev", "pairs", "mean"):
             low, high = result[f"{system}+rerank/{name}.ndcg_10.ci"]
@@ -107,53 +102,33 @@ def test_every_list_is_reranked_in_the_order_of_the_bundled_reranker(
             assert f"{system}+rerank/{name}.ndcg_10.over_bm25.ci" in result
     (collection,) = load_collections(data, only=["pets_dev"], limit=0, seed=0)
     texts = {name: f"{title}\n{text}" if title else text for name, title, text in collection.documents}
-    options = retrieval._parser().parse_args(
-        ["--data", str(data[0]), "--work", str(tmp_path / "again"), "--rerank", "bundled", "--threads", "1"]
-    )
-    options.work.mkdir()
-    lists = {"all": [["1", "2", "3"] for _ in collection.queries]}
-    made = retrieval._reranked(collection, lists, options, Progress(1))
-    for (_, query), order in zip(collection.queries, made["all+rerank"], strict=True):
-        ranking = Reranker(threads=1).rerank(query, [texts[name] for name in ("1", "2", "3")], top_k=None)
-        assert order == ["123"[item.index] for item in ranking]
+    reranker = Reranker(threads=1)
+    lists = {"one": [["1", "2", "3"]] * 2, "other": [["3", "1"]] * 2}
+    made = retrieval.reranked(collection, lists, reranker)
+    for (_, query), one, other in zip(
+        collection.queries, made["one+rerank"], made["other+rerank"], strict=True
+    ):
+        ranking = reranker.rerank(query, [texts[name] for name in ("1", "2", "3")], top_k=None)
+        assert one == ["123"[item.index] for item in ranking]
+        assert other == [name for name in one if name != "2"]
 
     number = collection.queries[0][0]
-    long = replace(collection, name="long", queries=[(number, "dogs by the river " * 100)])
-    kept = retrieval._reranked(long, {"all": [["2", "3", "1"]]}, options, Progress(1))
-    assert kept["all+rerank"] == [["2", "3", "1"]], (
-        "a query that the model cannot read leaves the list as it is"
-    )
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("nothing has to be scored")
-
-    monkeypatch.setattr("surefoot.rerank.Reranker.rerank", refuse)
-    assert retrieval._reranked(collection, lists, options, Progress(1)) == made
+    long = replace(collection, queries=[(number, "dogs by the river " * 100)])
+    kept = retrieval.reranked(long, {"all": [["2", "3", "1"]]}, reranker)
+    assert kept["all+rerank"] == [["2", "3", "1"]], "a query that is too long leaves the list as it is"
 
 
-def test_int8_scores_are_kept_apart_and_never_taken_from_float32(
-    data: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_int8_is_refused_where_it_is_not_done(
+    data: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    measure(data, tmp_path, "--rerank", "bundled")
-    kept = {path: path.read_bytes() for path in (tmp_path / "work").glob("*.scores.jsonl")}
-    assert kept
-
-    def on(feature: str) -> None:
-        """As if a process began on such a processor."""
-        monkeypatch.setattr(pairs_module, "processor", lambda: ("some processor", [feature]))
-        monkeypatch.setattr("surefoot.rerank.reranker._models", {})
-
-    on("avx2")
-    with pytest.raises(SystemExit, match="does not do int8"):
-        measure(data, tmp_path, "--rerank", "bundled", "--int8")
-    on("avx-vnni")
-    if not INT8 & set(processor()[1]):
-        monkeypatch.setattr(pairs_module, "_LARGEST_GAP", float("inf"))
-    measure(data, tmp_path, "--rerank", "bundled", "--int8")
-    fresh = set((tmp_path / "work").glob("*.scores.jsonl")) - set(kept)
-    assert len(fresh) == len(kept)
-    assert {path: path.read_bytes() for path in kept} == kept
-    assert not {path.read_bytes() for path in fresh} & set(kept.values())
+    monkeypatch.setattr(pairs_module, "processor", lambda: ("some processor", ["avx2"]))
+    monkeypatch.setattr("surefoot.rerank.reranker._models", {})
+    arguments = ["--data", str(data[0]), "--corpora", str(data[1]), "--only", "", "--work", str(tmp_path)]
+    assert main(["reranked-int8", *arguments, *MODEL, "--json", str(tmp_path / "out.json")]) == 2
+    assert "does not do int8" in capsys.readouterr().err
 
 
 def test_a_second_run_takes_what_there_is(
@@ -161,10 +136,13 @@ def test_a_second_run_takes_what_there_is(
 ) -> None:
     first = measure(data, tmp_path)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("nothing has to be embedded")
+    embed = Embedder.embed
 
-    monkeypatch.setattr("surefoot.inference.embedding.Embedder.embed", refuse)
+    def queries_only(self: Embedder, texts: Any, *, query: bool = False, **more: Any) -> Any:
+        assert query, "no document has to be embedded again"
+        return embed(self, texts, query=query, **more)
+
+    monkeypatch.setattr(Embedder, "embed", queries_only)
     again = measure(data, tmp_path)
     assert {key: value for key, value in again.items() if "/" in key} == {
         key: value for key, value in first.items() if "/" in key
@@ -178,8 +156,9 @@ def test_a_limit_draws_the_same_queries(data: tuple[Path, Path]) -> None:
 
 
 def test_wrong_data_are_named(data: tuple[Path, Path], tmp_path: Path) -> None:
-    assert retrieval.main(["--data", str(data[0]), "--work", str(tmp_path / "w")]) == 2  # no corpus
-    assert retrieval.main(["--data", str(tmp_path), "--work", str(tmp_path / "w")]) == 2
+    out = ["--json", str(tmp_path / "out.json"), "--work", str(tmp_path / "w")]
+    assert main(["retrieval", "--data", str(data[0]), *out]) == 2  # no corpus
+    assert main(["retrieval", "--data", str(tmp_path), *out]) == 2
     with pytest.raises(ValueError, match="no collection other"):
         load_collections(data, only=["other"], limit=0, seed=0)
     with (data[0] / "retrieval" / "pets_dev.qrels.tsv").open("a") as stream:
@@ -189,9 +168,9 @@ def test_wrong_data_are_named(data: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_the_scale_of_a_small_index(data: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "scale.json"
+    out = tmp_path / "index.json"
     arguments = ["--data", str(data[0]), "--corpora", str(data[1]), "--passages", "300", "--embedded", "20"]
-    assert index_scale.main([*arguments, "--json", str(out), *MODEL]) == 0
+    assert main(["index", *arguments, "--json", str(out), *MODEL]) == 0
     result = json.loads(out.read_text())
     assert result["passages"] == 300
     assert result["distinct_passages"] == 5

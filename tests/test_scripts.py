@@ -41,29 +41,51 @@ def test_bootstrap_says_what_it_does_before_it_does_it(tmp_path: Path) -> None:
     assert lines[-1].startswith("bootstrap: done in ")
 
 
+def stub(tmp_path: Path, *, installed: bool = True) -> Path:
+    """A virtual environment whose Python says what it is asked for."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(STUB if installed else STUB.replace("exit 0", "exit 1"))
+    python.chmod(0o755)
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("words", "called"),
     [
-        (["--threads", "1"], "run: -m benchmarks.verify --threads 1"),
-        (["verify"], "run: -m benchmarks.verify"),
-        (["rerank", "--rounds", "3"], "run: -m benchmarks.rerank --rounds 3"),
-        (["retrieval", "--data", "d"], "run: -m benchmarks.retrieval --limit 50 --data d"),
+        ([], "run: -m benchmarks"),
+        (["verify"], "run: -m benchmarks verify"),
+        (["rerank", "--rounds", "3"], "run: -m benchmarks rerank --rounds 3"),
+        (["retrieval", "--data", "a folder"], "run: -m benchmarks retrieval --data a folder"),
+        (["nonsense"], "run: -m benchmarks nonsense"),
     ],
 )
 def test_bench_runs_what_is_named(tmp_path: Path, words: list[str], called: str) -> None:
-    python = tmp_path / "bin" / "python"
-    python.parent.mkdir()
-    python.write_text(STUB)
-    python.chmod(0o755)
     done = subprocess.run(
-        [ROOT / "scripts" / "bench", tmp_path, *words], capture_output=True, text=True, check=True
+        [ROOT / "scripts" / "bench", stub(tmp_path), *words], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [called]
 
 
-def test_bench_names_what_it_knows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "installs"), [("verify", True), ("splitters", True), ("endpoints", False)])
+def test_bench_installs_what_is_missing(tmp_path: Path, name: str, installs: bool) -> None:
     done = subprocess.run(
-        [ROOT / "scripts" / "bench", tmp_path, "nonsense"], capture_output=True, text=True, check=False
+        [ROOT / "scripts" / "bench", stub(tmp_path, installed=False), name],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.returncode == 2
-    assert "known are verify, rerank and retrieval" in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == f"run: -m benchmarks {name}"
+    assert [line.endswith("--editable .[bench]") for line in lines[:-1]] == [True] * installs
+
+
+def test_make_bench_hands_on_name_data_and_arguments() -> None:
+    done = subprocess.run(
+        ["make", "-n", "bench", "WHAT=quality", "DATA=a folder", "ARGS=--limit 20", "STAMP="],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == 'scripts/bench .venv quality --data "a folder" --limit 20'

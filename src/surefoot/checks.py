@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import inf, nan
 from numbers import Integral, Real
 
 from surefoot.errors import ConfigurationError
 
-__all__ = ["check_not_negative", "check_positive", "check_share", "check_whole"]
+__all__ = ["check_positive", "check_share", "check_whole"]
 
 
 def check_whole(least: int = 1, /, *, optional: bool = False, **options: object) -> None:
@@ -34,28 +33,12 @@ def check_share(**options: object) -> None:
             raise ConfigurationError(f"{name} must be between 0 and 1, not {value!r}")
 
 
-def check_positive(*, optional: bool = False, **options: object) -> None:
-    """Refuse options that are not finite numbers above 0; with ``optional``, accept ``None``.
+def check_positive(**options: object) -> None:
+    """Refuse options that are neither ``None`` nor a number above 0.
 
     Raises:
         ConfigurationError: names the option and its value.
     """
     for name, value in options.items():
-        if not (optional and value is None) and not 0 < _number(value) < inf:
+        if value is not None and not (isinstance(value, Real) and float(value) > 0):
             raise ConfigurationError(f"{name} must be a positive number, not {value!r}")
-
-
-def check_not_negative(**options: object) -> None:
-    """Refuse options that are neither ``None`` nor a finite number of at least 0.
-
-    Raises:
-        ConfigurationError: names the option and its value.
-    """
-    for name, value in options.items():
-        if value is not None and not 0 <= _number(value) < inf:
-            raise ConfigurationError(f"{name} must be a number of at least 0, not {value!r}")
-
-
-def _number(value: object) -> float:
-    """``value``, or NaN if it is not a number."""
-    return nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)

@@ -1,6 +1,6 @@
 """Clients for language models: chat and decision endpoints, within deadlines and budgets.
 
-Importing this is light: the HTTP library is loaded when the first endpoint is made.
+Importing this is light; the ``openai`` package is loaded when the first endpoint is made.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
-"""What chat and decision endpoints share: limits, a place among the running calls, retries, budget."""
+"""What chat and decision endpoints share: slots, deadline, retries, budget, and errors in words."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
+import math
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final, TypedDict, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from surefoot.checks import check_not_negative, check_positive, check_whole
 from surefoot.endpoints.budget import Budget
-from surefoot.endpoints.http import Host, Outcome
+from surefoot.endpoints.http import HttpClient, Outcome
 from surefoot.endpoints.loop import Slots
-from surefoot.endpoints.records import Usage, time_left
-from surefoot.endpoints.wire import parse_json, printable
+from surefoot.endpoints.records import Usage
 from surefoot.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -28,7 +26,7 @@ from surefoot.errors import (
     EndpointUnavailableError,
 )
 
-__all__ = ["Call", "Endpoint", "EndpointOptions", "Limits", "token_bound"]
+__all__ = ["Caller", "Ledger", "Limits", "check_deadline", "parse_json", "printable", "time_left"]
 
 _RETRIED: Final = frozenset({408, 409, 429})
 _FIRST_PAUSE: Final = 0.5
@@ -37,44 +35,60 @@ _LONGEST_WISH: Final = 60.0
 """Seconds; a server that asks to wait longer is as good as unavailable."""
 
 _MOST_TOKENS: Final = 10**9
-_MESSAGE_TOKENS: Final = 16
-"""Upper bound on the tokens that a chat template puts around one message."""
-
-_MEANINGS: Final = {
-    401: "not authorised: check the API key",
-    403: "not allowed",
-    407: "proxy credentials",
-}
-"""Statuses that say enough; servers quote keys in these replies."""
-
-T = TypeVar("T")
+_SURROGATES: Final = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
 
 
-class EndpointOptions(TypedDict, total=False):
-    """The options that all endpoints share; :class:`Limits` describes them."""
+def printable(text: str) -> str:
+    """``text`` with lone surrogates replaced, so that it can be sent as UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.translate(_SURROGATES)
+    return text
 
-    timeout: float
-    retries: int
-    concurrency: int
-    budget: Budget | None
-    input_price: float | None
-    output_price: float | None
+
+def check_deadline(deadline: float | None) -> None:
+    """Refuse a deadline that is no time, which would count as "never".
+
+    Raises:
+        ConfigurationError: it is neither ``None`` nor a number; NaN included.
+    """
+    if deadline is None:
+        return
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float) or math.isnan(deadline):
+        raise ConfigurationError("deadline must be a value of time.monotonic()")
+
+
+def parse_json(body: bytes) -> Any:
+    """Strict JSON (RFC 8259): UTF-8, no NaN or Infinity.
+
+    Raises:
+        ValueError: it is not; too deep nesting and too long numbers included.
+    """
+
+    def refuse(name: str) -> Any:
+        raise ValueError(f"{name} is no JSON")
+
+    try:
+        return json.loads(body.decode("utf-8-sig"), parse_constant=refuse)
+    except (ValueError, RecursionError):  # chained, they would quote the whole reply
+        raise ValueError("not JSON") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How an endpoint may be used.
+    """How an endpoint may be used; the options that both kinds of endpoints have in common.
 
     Attributes:
-        timeout: seconds for one attempt, from the connection to the last byte.
-        retries: further attempts after timeouts, lost connections, 408, 409, 429 and 5xx.
-        concurrency: calls at the same time, over all threads and event loops.
-        budget: limit on what the calls may use together; may be shared with other endpoints.
-        input_price: money per million input tokens.
-        output_price: money per million output tokens.
+        timeout: seconds for one attempt.
+        retries: further attempts after a failure that may pass.
+        concurrency: calls at a time.
+        budget: what the calls may use together; may be shared with other endpoints.
+        input_price: money for a million input tokens.
+        output_price: money for a million output tokens.
 
     Raises:
-        ConfigurationError: a value is invalid, or the budget limits money and a price is missing.
+        ConfigurationError: a value cannot work, or the budget limits money and a price is missing.
     """
 
     timeout: float = 30.0
@@ -85,10 +99,13 @@ class Limits:
     output_price: float | None = None
 
     def __post_init__(self) -> None:
-        check_positive(timeout=self.timeout)
-        check_whole(0, retries=self.retries)
-        check_whole(concurrency=self.concurrency)
-        check_not_negative(input_price=self.input_price, output_price=self.output_price)
+        _check("timeout", self.timeout, above=0.0)
+        for name, whole, least in (("retries", self.retries, 0), ("concurrency", self.concurrency, 1)):
+            if isinstance(whole, bool) or not isinstance(whole, int) or whole < least:
+                raise ConfigurationError(f"{name} must be a whole number of at least {least}")
+        for name, price in (("input_price", self.input_price), ("output_price", self.output_price)):
+            if price is not None:
+                _check(name, price, least=0.0)
         if self.budget is not None and self.budget.cost is not None and self.cost(1, 1) is None:
             raise ConfigurationError(
                 "a budget with a cost needs input_price and output_price, per million tokens"
@@ -101,69 +118,57 @@ class Limits:
         return (input_tokens * self.input_price + output_tokens * self.output_price) / 1e6
 
 
-class Endpoint:
-    """A model behind a server.
+def _check(name: str, value: float, *, above: float = -math.inf, least: float = -math.inf) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigurationError(f"{name} must be a finite number")
+    if value <= above or value < least:
+        raise ConfigurationError(f"{name} is too small: {value}")
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one call has used so far, over all of its attempts."""
+
+    started: float = field(default_factory=time.monotonic)
+    usage: Usage = field(default_factory=Usage)
+
+    def total(self) -> Usage:
+        """The sum, with the time since the start."""
+        passed = Usage(seconds=time.monotonic() - self.started)
+        return self.usage + passed
+
+
+class Caller:
+    """Sends requests to one host within the limits.
 
     Args:
-        model: name of the model.
-        host: the server.
+        http: the client.
         limits: see :class:`Limits`.
-
-    Raises:
-        ConfigurationError: ``model`` is not a name.
     """
 
-    def __init__(self, model: str, host: Host, limits: Limits) -> None:
-        if not isinstance(model, str) or not model.strip():
-            raise ConfigurationError("model must be the name of a model")
-        self.model = printable(model)
-        self.host = host
+    def __init__(self, http: HttpClient, limits: Limits) -> None:
+        self.http = http
         self.limits = limits
         self._slots = Slots(limits.concurrency)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, host={self.host.name!r})"
-
-    @property
-    def budget(self) -> Budget | None:
-        """The budget that this endpoint was given."""
-        return self.limits.budget
-
     @asynccontextmanager
-    async def calling(self, deadline: float | None) -> AsyncIterator[Call]:
-        """Take one of the ``concurrency`` places; to be used on the shared loop.
+    async def slot(self, deadline: float | None) -> AsyncIterator[None]:
+        """Wait for one of the places that ``concurrency`` allows.
 
         Raises:
             EndpointTimeoutError: the deadline came first.
         """
-        call = Call(self.host, self.limits, deadline)
-        slots = self._slots.here()
         try:
             async with asyncio.timeout(time_left(deadline)):
-                await slots.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise EndpointTimeoutError(
-                f"{self.host.name}: the deadline passed before a call could start"
+                f"{self.http.host}: the deadline passed before a call could start"
             ) from None
         try:
-            yield call
+            yield
         finally:
-            slots.release()
-
-
-class Call:
-    """One call: its attempts, and what they used."""
-
-    def __init__(self, host: Host, limits: Limits, deadline: float | None) -> None:
-        self._host = host
-        self._limits = limits
-        self._deadline = deadline
-        self._started = time.monotonic()
-        self._used = Usage()
-
-    def usage(self) -> Usage:
-        """What was used so far."""
-        return self._used + Usage(seconds=time.monotonic() - self._started)
+            self._slots.release()
 
     async def send(
         self,
@@ -172,151 +177,160 @@ class Call:
         *,
         input_tokens: int,
         output_tokens: int,
-        final: Callable[[Outcome], bool] = lambda _: False,
+        deadline: float | None,
+        ledger: Ledger,
+        final: Callable[[Outcome], bool] | None = None,
     ) -> Outcome:
-        """Send until there is a reply that a retry would not change.
+        """Send until there is an answer that a retry would not change.
 
         Args:
-            path: below the base URL of the host.
+            path: below the address of the host.
             body: JSON object.
-            input_tokens: upper bound for the tokens of ``body``.
-            output_tokens: upper bound for the tokens of the reply.
-            final: whether a reply is known to be final although its status would be retried.
+            input_tokens: most tokens that ``body`` can be.
+            output_tokens: most tokens of the reply.
+            deadline: value of ``time.monotonic()`` after which nothing may go on.
+            ledger: gets what the attempts used.
+            final: whether a reply with a status that may pass is known not to.
+
+        Returns:
+            A complete reply: 2xx, 3xx and 4xx that are final, and what ``final`` says is. What a 2xx reply
+            says about its tokens is put into the ledger.
 
         Raises:
             BudgetExceededError: the next attempt might exceed the budget.
-            EndpointTimeoutError: the last attempt timed out, or the deadline passed.
-            EndpointUnavailableError: the last attempt got no connection, 408, 409, 429 or 5xx.
+            EndpointTimeoutError: the last attempt, or the deadline, ran out.
+            EndpointUnavailableError: no connection, 408, 409, 429 or 5xx to the last.
             EndpointReplyError: the reply is oversized or compressed.
         """
-        for attempt in itertools.count(1):
-            timeout = min(self._limits.timeout, time_left(self._deadline))
-            if timeout <= 0.0:
-                break
-            outcome = await self._attempt(path, body, input_tokens, output_tokens, timeout)
-            if outcome.failure == "reply":
-                raise self.error(EndpointReplyError, outcome.detail)
-            if outcome.failure is None and (final(outcome) or not _may_pass(outcome.status or 0)):
+        attempt = 0
+        while True:
+            left = time_left(deadline)
+            if left is not None and left <= 0.0:
+                raise self.error(EndpointTimeoutError, "the deadline passed", ledger)
+            timeout = self.limits.timeout if left is None else min(self.limits.timeout, left)
+            outcome = await self._attempt(
+                path, body, input_tokens, output_tokens, timeout=timeout, ledger=ledger
+            )
+            attempt += 1
+            if outcome.failure is None and final is not None and final(outcome):
                 return outcome
-            what = outcome.detail or self._describe(outcome)
-            if attempt > 1:
-                what += f" ({attempt} attempts)"
+            if not _may_pass(outcome):
+                if outcome.failure is not None:
+                    raise self.error(EndpointReplyError, outcome.detail, ledger)
+                return outcome
+            kind = EndpointTimeoutError if outcome.failure == "timeout" else EndpointUnavailableError
+            what = outcome.detail if outcome.failure else self.describe(outcome)
+            times = "" if attempt == 1 else f" ({attempt} attempts)"
+            if attempt > self.limits.retries:
+                raise self.error(kind, what + times, ledger)
             pause = random.uniform(0.0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (attempt - 1)))  # noqa: S311
-            wish = outcome.retry_after or 0.0
-            if outcome.retry_after is not None and attempt <= self._limits.retries:
-                pause = wish + pause / 4  # never earlier than asked for, and not everybody at the same moment
-                what += f", asks to wait {wish:.3g} s"
-            too_late = wish > _LONGEST_WISH or pause >= time_left(self._deadline)
-            if attempt > self._limits.retries or too_late:
-                timed_out = outcome.failure == "timeout"
-                raise self.error(EndpointTimeoutError if timed_out else EndpointUnavailableError, what)
+            if outcome.retry_after is not None:
+                # Never before the time asked for, and not everybody in the same moment.
+                pause = outcome.retry_after + pause / 4
+                times += f", asks to wait {outcome.retry_after:.3g} s"
+            left = time_left(deadline)
+            if (left is not None and pause >= left) or (outcome.retry_after or 0.0) > _LONGEST_WISH:
+                raise self.error(kind, what + times, ledger)
             await asyncio.sleep(pause)
-        raise self.error(EndpointTimeoutError, "the deadline passed")
 
     async def _attempt(
-        self, path: str, body: Mapping[str, Any], input_tokens: int, output_tokens: int, timeout: float
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        input_tokens: int,
+        output_tokens: int,
+        *,
+        timeout: float,
+        ledger: Ledger,
     ) -> Outcome:
-        limits, budget = self._limits, self._limits.budget
+        limits = self.limits
         worst = Usage(1, input_tokens, output_tokens, limits.cost(input_tokens, output_tokens))
         reservation = None
-        if budget is not None:
+        if limits.budget is not None:
             try:
                 async with asyncio.timeout(timeout):
-                    reservation = await budget.acquire(input_tokens + output_tokens, worst.cost)
+                    reservation = await limits.budget.acquire(input_tokens + output_tokens, worst.cost)
             except TimeoutError:
                 return Outcome(failure="timeout", detail="calls under way hold the budget", sent=False)
             except BudgetExceededError as error:
-                error.usage = self.usage()
+                error.usage = ledger.total()
                 raise
         started = time.monotonic()
-        # Until the reply says less, the request may have cost everything, even if this is cancelled.
+        # Until the reply says less, the request may have cost everything: also when this is cancelled.
         used = worst
         try:
-            outcome = await self._host.post(path, body, timeout=timeout)
-            if not outcome.sent or (outcome.status is not None and not 200 <= outcome.status < 300):
+            outcome = await self.http.post(path, body, timeout=timeout)
+            refused = outcome.status is not None and not 200 <= outcome.status < 300
+            if refused or not outcome.sent:
                 used = Usage(1, cost=limits.cost(0, 0))
             elif outcome.failure is None:
-                used = self._reported(outcome.body) or worst
+                used = self._reported(outcome.body, worst)
         finally:
-            if budget is not None and reservation is not None:
-                budget.settle(reservation, used + Usage(cost=0.0, seconds=time.monotonic() - started))
-            self._used = self._used + used
+            if reservation is not None and limits.budget is not None:
+                took = Usage(cost=0.0, seconds=time.monotonic() - started)
+                limits.budget.settle(reservation, used + took)
+            ledger.usage = ledger.usage + used
         return outcome
 
-    def _reported(self, body: bytes) -> Usage | None:
-        """What the reply says it used; impossible numbers are not believed."""
+    def _reported(self, body: bytes, worst: Usage) -> Usage:
+        """What the reply says it used; numbers that cannot be are not believed."""
         try:
             usage = parse_json(body)["usage"]
-            counts = (
-                usage.get("prompt_tokens", usage.get("input_tokens")),
-                usage.get("completion_tokens", usage.get("output_tokens", 0)),
-            )
+            read = usage.get("prompt_tokens", usage.get("input_tokens"))
+            written = usage.get("completion_tokens", usage.get("output_tokens", 0))
         except (ValueError, KeyError, TypeError, AttributeError):
-            return None
-        if not all(type(count) is int and 0 <= count <= _MOST_TOKENS for count in counts):
-            return None
-        return Usage(1, *counts, self._limits.cost(*counts))
+            return worst
+        for count in (read, written):
+            if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST_TOKENS:
+                return worst
+        return Usage(1, read, written, self.limits.cost(read, written))
 
-    def read(self, outcome: Outcome, reader: Callable[[Any], T], *, shape: str) -> T:
-        """What ``reader`` makes of the JSON of a reply.
-
-        Args:
-            outcome: a complete reply.
-            reader: raises ValueError with a reason, or any other exception of data of the wrong shape.
-            shape: what the reply should be, for messages.
-
-        Raises:
-            EndpointRejectedError: the status is 3xx or 4xx.
-            EndpointUnavailableError: the status is 5xx.
-            EndpointReplyError: the reply is invalid.
-        """
-        status = outcome.status or 0
-        if not 200 <= status < 300:
-            kind = EndpointUnavailableError if status >= 500 else EndpointRejectedError
-            raise self.error(kind, self._describe(outcome))
-        try:
-            return reader(parse_json(outcome.body))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            problem = str(error) if type(error) is ValueError else f"not of the shape of a {shape}"
-        # Outside of the handler: a chained exception could quote the reply.
-        raise self.error(EndpointReplyError, f"invalid reply: {self._host.redactor.clean(problem)}")
-
-    def error(self, kind: type[EndpointError], what: str) -> EndpointError:
+    def error(self, kind: type[EndpointError], what: str, ledger: Ledger) -> EndpointError:
         """An exception that names the host and holds what was used."""
-        error = kind(f"{self._host.name}: {what}")
-        error.usage = self.usage()
+        error = kind(f"{self.http.host}: {what}")
+        error.usage = ledger.total()
         return error
 
-    def _describe(self, outcome: Outcome) -> str:
-        """The status and, if that does not say enough, the server's own words without secrets."""
+    def rejected(self, outcome: Outcome, ledger: Ledger) -> EndpointError:
+        """The exception for a final status other than 2xx."""
+        kind = EndpointUnavailableError if (outcome.status or 0) >= 500 else EndpointRejectedError
+        return self.error(kind, self.describe(outcome), ledger)
+
+    def describe(self, outcome: Outcome) -> str:
+        """Status and, where it says more, the server's own words without secrets."""
         status = outcome.status or 0
+        meanings = {401: "not authorised: check the API key", 403: "not allowed", 407: "proxy credentials"}
+        if status in meanings:
+            return f"HTTP {status}, {meanings[status]}"  # servers quote keys in these replies
         if 300 <= status < 400:
             return f"HTTP {status}, a redirect, which is not followed"
-        if status in _MEANINGS:
-            return f"HTTP {status}, {_MEANINGS[status]}"
-        words = self._host.redactor.clean(_complaint(outcome.body))
+        words = self.http.redactor.clean(_complaint(outcome.body))
         return f"HTTP {status}" + (f": {words}" if words else "")
 
 
 def _complaint(body: bytes) -> str:
-    """What an error body says: ``error.message`` and ``error.code`` or similar, otherwise nothing."""
+    """What an error body says: ``error.message`` and ``error.code`` or their like, else nothing."""
     try:
         parsed = parse_json(body)
     except ValueError:
         return ""
     error = parsed.get("error", parsed.get("detail", parsed)) if isinstance(parsed, dict) else None
+    if isinstance(error, str):
+        return error
     if isinstance(error, dict):
         parts = [error.get(name) for name in ("message", "code")]
         return ", ".join(part for part in parts if isinstance(part, str) and part)
     if isinstance(error, list):  # validation errors of FastAPI
         return json.dumps(error)[:4096]
-    return error if isinstance(error, str) else ""
+    return ""
 
 
-def _may_pass(status: int) -> bool:
-    return status in _RETRIED or status >= 500
+def time_left(deadline: float | None) -> float | None:
+    """Seconds until ``deadline``, negative after it; ``None`` where there is none."""
+    return None if deadline is None or deadline == math.inf else deadline - time.monotonic()
 
 
-def token_bound(texts: Iterable[str]) -> int:
-    """Upper bound for the tokens of ``texts`` with any byte-level tokenizer: one per byte of UTF-8."""
-    return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
+def _may_pass(outcome: Outcome) -> bool:
+    if outcome.failure is not None:
+        return outcome.failure in {"timeout", "connection"}
+    return outcome.status in _RETRIED or (outcome.status or 0) >= 500

@@ -1,8 +1,9 @@
-"""One event loop in its own thread for everything that goes over the network.
+"""One event loop in a thread of its own for everything that goes over the network.
 
-Connections belong to the event loop that opened them. Callers have many loops: one per ``asyncio.run``, one
-per thread of a web server, or none. With one shared loop behind them all, connections are reused, a limit on
-concurrency is one limit, and a synchronous call works even if the caller's thread is running a loop.
+Connections belong to the event loop that opened them. Callers have many loops: one for each
+``asyncio.run``, one for each thread of a web server, or none. With a single loop behind them all, the
+connections are reused, a limit on concurrency is one limit, and a synchronous call works where the
+caller's thread already runs a loop.
 """
 
 from __future__ import annotations
@@ -11,112 +12,175 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from surefoot.errors import ConfigurationError
 
-__all__ = ["Slots", "at_end", "run", "run_sync"]
+__all__ = ["Slots", "close_later", "in_thread", "run", "run_sync"]
 
 T = TypeVar("T")
 
 
 class _Background:
-    """The loop and its thread, started at first use."""
+    """The loop and its thread, started at the first use and again after a fork."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.thread: threading.Thread | None = None
-        self.closers: list[Callable[[], Awaitable[None]]] = []
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        with self.lock:
-            if self.loop is None:
-                self.loop = asyncio.new_event_loop()
-                self.thread = threading.Thread(
-                    target=self.loop.run_forever, name="surefoot-endpoints", daemon=True
-                )
-                self.thread.start()
-            loop = self.loop
-        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running())
 
-    async def _wind_up(self) -> None:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:  # nobody waits for these calls any more
-            task.cancel()
-        closing = [asyncio.ensure_future(closer()) for closer in self.closers]
-        if unfinished := {*tasks, *closing}:
-            await asyncio.wait(unfinished, timeout=0.5)
-        asyncio.get_running_loop().stop()
+    def is_current_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="surefoot-endpoints", daemon=True
+                )
+                self._thread.start()
+            return self._loop
 
     def stop(self) -> None:
-        """End the loop before the interpreter shuts down."""
-        with self.lock:
-            loop, thread, self.loop = self.loop, self.thread, None
-        if loop is not None and thread is not None:
-            asyncio.run_coroutine_threadsafe(self._wind_up(), loop)
-            thread.join(timeout=1.0)
-            if not thread.is_alive():
-                loop.close()
+        """End the loop at the end of the program, so that nothing runs in a half-dismantled one."""
+        with self._lock:
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is None or thread is None:
+            return
+
+        async def wind_up() -> None:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            if tasks:  # connections being closed; calls that nobody waits for are not waited for either
+                _, tasks = await asyncio.wait(tasks, timeout=0.3)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=0.3)
+            loop.stop()
+
+        asyncio.run_coroutine_threadsafe(wind_up(), loop)
+        thread.join(timeout=1.0)
+        if not thread.is_alive():
+            loop.close()
 
 
 _background = _Background()
-_of_the_parent: list[_Background] = []
+_of_the_parent: list[object] = []
 
 
-def _after_fork() -> None:
-    # Threads do not survive a fork, and one may have held the lock. The parent's loop must not be garbage
-    # collected: that would remove the parent's sockets from the epoll that both processes share.
+def _start_afresh() -> None:
+    # Threads do not survive a fork, and a lock may have been held by one. The parent's loop is kept out
+    # of the garbage collection: cleaning it up would take the parent's sockets out of the shared epoll.
     global _background
     _of_the_parent.append(_background)
     _background = _Background()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_start_afresh)
 atexit.register(lambda: _background.stop())
 
 
-def at_end(closer: Callable[[], Awaitable[None]]) -> None:
-    """Have ``closer`` awaited on the shared loop when the program ends."""
-    _background.closers.append(closer)
+def close_later(resource: Any, owner: int) -> None:
+    """Close something that belongs to the shared loop, without waiting.
+
+    Args:
+        resource: has a coroutine function ``close``.
+        owner: id of the process that opened it; in another one it is left alone.
+    """
+    if owner != os.getpid():
+        _of_the_parent.append(resource)
+        return
+    coroutine = resource.close()
+    try:
+        _background.submit(coroutine)
+    except RuntimeError:  # the program ends, and no thread can be started any more
+        coroutine.close()
 
 
 async def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` on the shared loop. Cancelling this cancels it."""
+    """Run ``coroutine`` on the shared loop; cancelling this cancels it."""
     return await asyncio.wrap_future(_background.submit(coroutine))
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run ``coroutine`` on the shared loop and wait for it, whether or not this thread is running a loop.
+    """Run ``coroutine`` on the shared loop and wait for it, whether or not this thread runs a loop.
 
     Raises:
-        ConfigurationError: called on the shared loop itself, which would wait for itself forever.
+        ConfigurationError: called on the shared loop itself, which would wait for itself for ever.
     """
-    if threading.current_thread() is _background.thread:
+    if _background.is_current_thread():
         coroutine.close()
         raise ConfigurationError("a synchronous call from inside an asynchronous model: await it instead")
     future = _background.submit(coroutine)
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # after Ctrl-C the call must not go on unnoticed
+        future.cancel()  # Ctrl-C: the call must not go on behind the caller's back
         raise
 
 
+def in_thread(function: Callable[[], T]) -> Future[T]:
+    """Run a blocking function in a daemon thread: unlike a pool's, it cannot keep the program alive."""
+    future: Future[T] = Future()
+
+    def work() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = function()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            # SystemExit would end the event loop that waits, and no asyncio future takes a StopIteration.
+            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if plain else RuntimeError(type(error).__name__))
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=work, name="surefoot-model", daemon=True).start()
+    return future
+
+
 class Slots:
-    """A semaphore for the shared loop, made anew after a fork, when the loop is another one."""
+    """At most ``size`` calls at a time, first come first served, over all threads and event loops."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._owner: asyncio.AbstractEventLoop | None = None
-        self._semaphore = asyncio.Semaphore(size)
+        self._free = size
+        self._lock = threading.Lock()
+        self._waiting: deque[Future[None]] = deque()
 
-    def here(self) -> asyncio.Semaphore:
-        """The semaphore; to be called on the shared loop."""
-        loop = asyncio.get_running_loop()
-        if self._owner is not loop:
-            self._owner, self._semaphore = loop, asyncio.Semaphore(self._size)
-        return self._semaphore
+    async def acquire(self) -> None:
+        """Wait for a free slot. When cancelled, no slot is taken."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            ticket: Future[None] = Future()
+            self._waiting.append(ticket)
+        try:
+            await asyncio.wrap_future(ticket)
+        except asyncio.CancelledError:
+            with self._lock:
+                # The slot may have been handed over in the same moment: pass it on.
+                given = ticket.done() and not ticket.cancelled()
+                if not given and ticket in self._waiting:
+                    self._waiting.remove(ticket)
+            if given:
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Hand the slot to whoever waits longest."""
+        with self._lock:
+            while self._waiting:
+                # False where the waiter gave up; then it is the turn of the next.
+                if (ticket := self._waiting.popleft()).set_running_or_notify_cancel():
+                    ticket.set_result(None)
+                    return
+            self._free += 1

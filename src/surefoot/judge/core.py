@@ -75,7 +75,7 @@ class Judge:
 
     Raises:
         ConfigurationError: an option cannot work.
-        MissingExtraError: a model is given by name and the extra ``judge`` is not installed.
+        MissingExtraError: a model is given by name and the ``openai`` package is not installed.
     """
 
     def __init__(

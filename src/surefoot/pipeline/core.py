@@ -88,7 +88,7 @@ class Pipeline:
 
     Raises:
         ConfigurationError: an option cannot work.
-        MissingExtraError: a generator is given by name and the extra ``judge`` is not installed.
+        MissingExtraError: a generator is given by name and the ``openai`` package is not installed.
     """
 
     def __init__(

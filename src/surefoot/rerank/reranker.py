@@ -153,7 +153,7 @@ class Reranker:
         _check_query(query)
         check_whole(1, optional=True, top_k=top_k)
         check_share(threshold=threshold)
-        check_positive(optional=True, deadline_ms=deadline_ms)
+        check_positive(deadline_ms=deadline_ms)
         read = read_passages(passages, text_fields)
         firsts = distinct_texts(read)
         texts = list(firsts)

@@ -1,89 +1,68 @@
-"""What an index of many passages costs: time to build, to search, to save and to load, and memory.
+"""What an index of many passages costs: time to build, search, save and load, and memory.
 
-    python benchmarks/index_scale.py --data DIR [--passages 100000] [--embedded 512] [--json out.json]
+The passages are real: documents of ``DIR/retrieval`` (and ``--corpora``), cut as an index cuts them. If there
+are fewer than asked for, they are repeated, each copy with every seventh word taken from another passage;
+``distinct_passages`` says how many there were.
 
-The passages are real: documents and passages of ``DIR/retrieval`` (and ``--corpora``), cut as an index cuts
-them. Where there are fewer than asked for, they are repeated, each copy with every seventh word taken from
-another passage; ``distinct_passages`` says how many there were.
+Embedding 100,000 passages takes most of an hour on a few cores, so its speed is measured on a sample. The
+index holds other vectors: sums of the **static token vectors** of the same passages (the bundled table that
+ranks evidence, 128 numbers), turned into the embedder's width by a map that keeps angles. Times and memory do
+not depend on what vectors mean. ``hnsw.recall_10``, the share of the exact ten that the graph finds, does: it
+is that of real texts under a simpler model. ``--embedded 0`` embeds everything instead.
 
-Embedding 100,000 passages takes most of an hour on a few cores, so it is measured on a sample (``--embedded``
-passages): ``embed.passages_per_second``, and ``embed.extrapolated_seconds`` for all. The index holds other
-vectors: the sums of **static token vectors** of the same passages and queries (the bundled table that ranks
-evidence, 128 numbers), turned into the embedder's width by a map that keeps angles. Times and memory do not
-depend on what vectors mean; ``hnsw.recall_10``, the share of the exact ten that the graph finds, does: it is
-that of neighbours among real texts, but under a simpler model. ``--embedded 0`` embeds everything instead.
-
-Figures, in seconds, milliseconds and megabytes (10^6 bytes): ``bm25.build_seconds`` (words to scores, all
-passages), ``bm25.rebuild_seconds`` (scores alone, as after an update), ``KIND.add_seconds``,
-``KIND.search_ms`` and ``bm25.search_ms`` (p50 and p95, 100 passages), ``query_embed_ms``, and for the whole
-index ``save_seconds``, ``load_seconds`` (mapped, checksums compared), ``disk_mb``, ``rss_mb`` of a fresh
-process before loading, after loading, and after the searches.
+Figures are in seconds, milliseconds (p50 and p95) and megabytes of 10^6 bytes. ``bm25.rebuild_seconds``
+computes the scores again, as after an update. ``rss_mb`` is that of a fresh process.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import multiprocessing
 import random
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-if __package__ in (None, ""):
-    # Run as a script. Its own folder must not stay on the path: its modules would hide others of their name.
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
 import numpy as np
 
-from benchmarks import hardware
+from benchmarks.record import table
 from benchmarks.retrieval_sets import load_collections
-from benchmarks.runs import write_json
+from surefoot.inference.embedding import Embedder
+from surefoot.retrieve import Index, PassageChunker, whole
+from surefoot.schema import Source
 
-__all__ = ["main"]
+__all__ = ["measure", "options", "show"]
 
+DATA = "retrieval/"
 QUERIES = 200
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with retrieval/")
-    parser.add_argument("--corpora", type=Path, action="append", default=[])
+def options(parser: argparse.ArgumentParser) -> None:
+    """The options of this benchmark."""
     parser.add_argument("--passages", type=int, default=100_000)
-    parser.add_argument("--embedded", type=int, default=512, help="embed so many; 0 for all")
-    parser.add_argument("--kinds", default="flat,hnsw", help="flat, hnsw or both")
+    parser.add_argument("--embedded", type=int, default=512, help="embed so many (%(default)s); 0 for all")
     parser.add_argument("--embedder", help="another embedder than the bundled one")
-    parser.add_argument("--pooling", choices=["mean", "cls"])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--probe", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.probe:
-        print(json.dumps(_probe(options)))
-        return 0
+    parser.add_argument("--pooling", choices=["mean", "cls"], help="of --embedder")
 
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Build, search, save and load."""
     from surefoot.retrieve.dense import DenseStore
     from surefoot.retrieve.lexical import LexicalStore
 
     passages, queries, distinct = _passages(options)
     result: dict[str, Any] = {
-        "hardware": hardware.describe(threads=options.threads),
         "passages": len(passages),
         "distinct_passages": distinct,
         "mean_characters": round(sum(map(len, passages)) / len(passages), 1),
         "vectors": "static" if options.embedded else "embedded",
     }
-    vectors, embedding = _vectors(passages, queries, options)
+    vectors, asked, embedding = _vectors(passages, queries, options)
     result |= embedding
-    asked = vectors[len(passages) :]
-    vectors = vectors[: len(passages)]
     alive = np.ones(len(passages), dtype=np.bool_)
-
     lexical = LexicalStore()
     began = time.perf_counter()
     lexical.add(passages)
@@ -94,31 +73,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lexical.prepare(alive)
     result["bm25.rebuild_seconds"] = _seconds(began)
     result["bm25.search_ms"] = _each(queries, lambda at: lexical.search(queries[at], 100, None, alive))
-    exact: list[set[int]] = []
-    for kind in options.kinds.split(","):
+    nearest: dict[str, list[set[int]]] = {}
+    for kind in ("flat", "hnsw"):
         store = DenseStore(vectors.shape[1], kind=kind)
         began = time.perf_counter()
         store.add(vectors)
         result[f"{kind}.add_seconds"] = _seconds(began)
         result[f"{kind}.search_ms"] = _each(queries, lambda at, s=store: s.search(asked[at], 100, None))
-        found = [{row for row, _ in store.search(vector, 10, None)} for vector in asked]
-        exact = exact or found
-        if kind == "hnsw" and "flat" in options.kinds:
-            shares = [len(a & b) / 10 for a, b in zip(exact, found, strict=True)]
-            result["hnsw.recall_10"] = round(sum(shares) / len(shares), 4)
+        nearest[kind] = [{row for row, _ in store.search(vector, 10, None)} for vector in asked]
         del store
-    result |= _whole(passages, queries, vectors, options)
-    if options.json:
-        write_json(options.json, result)
-    print(json.dumps({key: value for key, value in result.items() if key != "hardware"}, indent=1))
-    return 0
+    shares = [len(a & b) / 10 for a, b in zip(nearest["flat"], nearest["hnsw"], strict=True)]
+    result["hnsw.recall_10"] = round(sum(shares) / len(shares), 4)
+    return result | _whole(passages, queries, vectors, options)
 
 
 def _passages(options: argparse.Namespace) -> tuple[list[str], list[str], int]:
     """Passages, queries, and how many of the passages are as somebody wrote them."""
-    from surefoot.retrieve import PassageChunker
-    from surefoot.schema import Source
-
     chunker = PassageChunker()
     found: dict[str, None] = {}
     queries: list[str] = []
@@ -142,8 +112,8 @@ def _passages(options: argparse.Namespace) -> tuple[list[str], list[str], int]:
 
 def _vectors(
     passages: list[str], queries: list[str], options: argparse.Namespace
-) -> tuple[Any, dict[str, Any]]:
-    """Unit vectors of passages, then of queries; and how long embedding took."""
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Unit vectors of passages and of queries, and how long embedding took."""
     embedder = _embedder(options)
     embedder.load()
     wanted = options.embedded or len(passages)
@@ -152,15 +122,19 @@ def _vectors(
     seconds = time.perf_counter() - began
     if options.embedded:
         vectors = _static([*passages, *queries], embedder.dimension, seed=options.seed)
+        vectors, asked = vectors[: len(passages)], vectors[len(passages) :]
     else:
-        asked = np.stack([embedder.embed([query], query=True)[0] for query in queries])
-        vectors = np.concatenate([real, asked])
-    return vectors, {
-        "embed.sample": len(real),
-        "embed.passages_per_second": round(len(real) / seconds, 1),
-        "embed.extrapolated_seconds": round(len(passages) * seconds / len(real), 1),
-        "query_embed_ms": _each(queries, lambda at: embedder.embed([queries[at]], query=True)),
-    }
+        vectors, asked = real, np.stack([embedder.embed([query], query=True)[0] for query in queries])
+    return (
+        vectors,
+        asked,
+        {
+            "embed.sample": len(real),
+            "embed.passages_per_second": round(len(real) / seconds, 1),
+            "embed.extrapolated_seconds": round(len(passages) * seconds / len(real), 1),
+            "query_embed_ms": _each(queries, lambda at: embedder.embed([queries[at]], query=True)),
+        },
+    )
 
 
 def _static(texts: list[str], width: int, *, seed: int) -> Any:
@@ -168,12 +142,8 @@ def _static(texts: list[str], width: int, *, seed: int) -> Any:
     from surefoot.evidence.lexicon import load_lexicon
 
     lexicon = load_lexicon()
-    narrow = np.concatenate(
-        [
-            np.stack([tokens.vector for tokens in lexicon.tokens(texts[at : at + 1000])])
-            for at in range(0, len(texts), 1000)
-        ]
-    )
+    parts = [lexicon.tokens(texts[at : at + 1000]) for at in range(0, len(texts), 1000)]
+    narrow = np.stack([tokens.vector for part in parts for tokens in part])
     axes = np.random.default_rng(seed).standard_normal((max(width, narrow.shape[1]), narrow.shape[1]))
     vectors = (narrow @ np.linalg.qr(axes)[0].T.astype(np.float32))[:, :width]
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -184,10 +154,9 @@ def _whole(
     passages: list[str], queries: list[str], vectors: Any, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Save the index, and search it in a fresh process."""
-    from surefoot.retrieve import Index, whole
 
     class Ready:
-        """Hands out the vectors that there are already, under the name of the real embedder."""
+        """Hands out vectors that exist already, under the name of the real embedder."""
 
         def __init__(self) -> None:
             self._real = _embedder(options)
@@ -209,34 +178,23 @@ def _whole(
         began = time.perf_counter()
         index.save(folder)
         result["save_seconds"] = _seconds(began)
-        result["disk_mb"] = round(
-            sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file()) / 1e6, 1
-        )
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        result["disk_mb"] = round(size / 1e6, 1)
         del index
-        done = subprocess.run(
-            [sys.executable, __file__, "--data", ".", "--probe", folder, *_model_options(options)],
-            input=json.dumps(queries),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        result |= json.loads(done.stdout)
-    return result
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            return result | pool.submit(_loaded, folder, queries, options).result()
 
 
-def _probe(options: argparse.Namespace) -> dict[str, Any]:
+def _loaded(folder: str, queries: list[str], options: argparse.Namespace) -> dict[str, Any]:
     """In a fresh process: load, search, and how much memory that takes."""
     import psutil
 
-    from surefoot.retrieve import Index
-
-    queries = json.load(sys.stdin)
     embedder = _embedder(options)
     embedder.embed(["x"])
     process = psutil.Process()
     memory = {"with_embedder": process.memory_info().rss}
     began = time.perf_counter()
-    index = Index.load(options.probe, embedder=embedder)
+    index = Index.load(folder, embedder=embedder)
     seconds = _seconds(began)
     memory["loaded"] = process.memory_info().rss
     times = _each(queries, lambda at: index.search(queries[at]))
@@ -248,17 +206,8 @@ def _probe(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _embedder(options: argparse.Namespace) -> Any:
-    from surefoot.inference.embedding import Embedder
-
+def _embedder(options: argparse.Namespace) -> Embedder:
     return Embedder(options.embedder, pooling=options.pooling, threads=options.threads)
-
-
-def _model_options(options: argparse.Namespace) -> list[str]:
-    chosen = ["--threads", str(options.threads)]
-    if options.embedder:
-        chosen += ["--embedder", options.embedder]
-    return chosen + (["--pooling", options.pooling] if options.pooling else [])
 
 
 def _each(items: Sequence[Any], call: Callable[[int], Any]) -> dict[str, float]:
@@ -276,5 +225,11 @@ def _seconds(began: float) -> float:
     return round(time.perf_counter() - began, 3)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def show(result: Mapping[str, Any]) -> str:
+    """All figures of the index."""
+    rows = []
+    for name, value in result.items():
+        if name not in ("settings", "hardware", "weights"):
+            shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
+            rows.append([name, shown])
+    return table(["figure", ""], rows)

@@ -1,4 +1,4 @@
-"""The pieces of ``benchmarks/rerank.py`` that can be wrong without a stop-watch."""
+"""The pieces of the speed benchmarks that can be wrong without a stop-watch."""
 
 from __future__ import annotations
 
@@ -11,18 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.rerank import (  # noqa: E402
-    LONGEST,
-    OURS,
-    SHORTEST,
-    TARGETS,
-    THEIRS,
-    arguments_of,
-    mixed_lengths,
-    passages_of,
-    reached,
-    timed,
-)
+from benchmarks import rerank, verify  # noqa: E402
+from benchmarks.rerank import LONGEST, SHORTEST, mixed_lengths, passages_of, timed  # noqa: E402
 
 from surefoot.inference.text import TextEncoder  # noqa: E402
 from surefoot.models.manifest import bundled  # noqa: E402
@@ -43,7 +33,7 @@ def test_passages_have_their_lengths_and_fit_into_the_model() -> None:
 def test_both_sides_see_the_same_and_ratios_point_the_right_way(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     seen: dict[str, list[tuple[str, tuple[str, ...]]]] = {"ours": [], "theirs": []}
-    monkeypatch.setattr("benchmarks.verify.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("benchmarks.timing.time.perf_counter", lambda: now[0])
 
     def side(name: str, cost: float) -> object:
         def call(query: str, passages: list[str]) -> None:
@@ -60,15 +50,19 @@ def test_both_sides_see_the_same_and_ratios_point_the_right_way(monkeypatch: pyt
     assert {len(passages) for _, passages in seen["ours"]} == {15, 100}
 
 
-def test_targets() -> None:
-    fine = {"speedup_15": 1.4, "speedup_100": 2.0, "cold_start_ratio": 8.0, "rss_ratio": 0.5}
-    assert all(reached(fine).values())
-    poor = {"speedup_15": 1.39, "speedup_100": 1.9, "cold_start_ratio": 7.9, "rss_ratio": 0.51}
-    assert not any(reached(poor).values())
-    assert reached(fine).keys() == TARGETS.keys()
-
-
 def test_the_code_of_the_fresh_processes_is_code() -> None:
-    for code in (OURS.format(folder="a'b", t=2, s=True), THEIRS.format(folder="a'b", t=2)):
-        compile(code, "code", "exec")
-    assert arguments_of(["--checkpoint", "x"]).untrained is False
+    for module in (rerank, verify):
+        for code in (module.OURS, module.THEIRS):
+            compile(code.format(c="a'b", t=2, cut="[:1]"), "code", "exec")
+
+
+def test_claims_are_of_four_kinds() -> None:
+    encoder = TextEncoder(bundled("verify").tokenizer_path)
+    passages, outside = (verify.texts(n, encoder, outside=out) for n, out in ((10, False), (20, True)))
+    assert max(encoder.count(passages)) <= verify.PASSAGE_TOKENS
+    assert not set(passages) & set(outside)
+    claims = verify.make_claims(passages, outside, seed=0)
+    text = " ".join(passages)
+    assert [claim in text for claim in claims] == [True, False, False, False] * 2 + [True, False]
+    assert all(claim in " ".join(outside) for claim in claims[3::4])
+    assert claims == verify.make_claims(passages, outside, seed=0)
