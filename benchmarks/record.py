@@ -71,13 +71,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def cell(figures: Mapping[str, Any], key: str, *, signed: bool = False) -> str:
-    """A share in percent, with the 95% interval under ``KEY.ci`` unless that is missing or a point."""
-    value, ends = figures.get(key), figures.get(f"{key}.ci")
-    if value is None:
+    """A share in percent, with the 95% interval under ``KEY.ci`` unless it is missing or a point."""
+    if figures.get(key) is None:
         return "-"
-    numbers = [value, *(ends if ends and ends[0] != ends[1] else ())]
-    shown = [f"{100 * number:+.1f}" if signed else f"{100 * number:.1f}" for number in numbers]
-    return shown[0] if len(shown) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+    numbers = [figures[key], *(figures.get(f"{key}.ci") or ())]
+    shown = [f"{round(100 * n, 1) + 0.0:+.1f}" if signed else f"{100 * n:.1f}" for n in numbers]
+    return shown[0] if len(set(shown)) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
 def hardware() -> dict[str, Any]:
