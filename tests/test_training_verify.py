@@ -22,7 +22,6 @@ pytest.importorskip("safetensors")
 from training.verify import __main__ as command_line  # noqa: E402
 from training.verify import teach  # noqa: E402
 from training.verify.augment import chatty, crowded, doubled  # noqa: E402
-from training.verify.calibrate import CANDIDATES, TRUST, calibrated, left_out, settle  # noqa: E402
 from training.verify.data import (  # noqa: E402
     edited_pairs,
     forbidden,
@@ -34,17 +33,17 @@ from training.verify.data import (  # noqa: E402
 from training.verify.decision import (  # noqa: E402
     INPUTS,
     SIGNS,
-    Decision,
     balanced_weights,
+    calibrated,
     fit,
     inputs_of,
-    nli_of,
+    support_of,
 )
 from training.verify.edits import Edit, find_edit  # noqa: E402
-from training.verify.figures import answer_figures, claim_figures  # noqa: E402
+from training.verify.families import family_pairs, read_families  # noqa: E402
 from training.verify.leaks import claim_only  # noqa: E402
 from training.verify.learn import Settings, loss_of, rate_at, train  # noqa: E402
-from training.verify.measured import Item, grounding_items, read_items, write_items  # noqa: E402
+from training.verify.measured import CHOOSING, REPORTING, Item, grounding_items, read_items, write_items  # noqa: E402
 from training.verify.model import CLASSES, Network  # noqa: E402
 from training.verify.pairs import (  # noqa: E402
     LABELS,
@@ -55,15 +54,14 @@ from training.verify.pairs import (  # noqa: E402
     read_pairs,
     write_pairs,
 )
-from training.verify.parts import gains  # noqa: E402
-from training.verify.parts import table as parts_table  # noqa: E402
 from training.verify.questions import question_claims, stated  # noqa: E402
+from training.verify.report import evaluated  # noqa: E402
+from training.verify.run import run  # noqa: E402
 from training.verify.score import score_items, score_pairs  # noqa: E402
 from training.verify.selection import FEATURES, Reader, Selected  # noqa: E402
 from training.verify.shapes import cases, neighbours, pairs_of  # noqa: E402
 from training.verify.sources import EXCLUDED, SOURCES, Row, is_held_out, normalised, read_set  # noqa: E402
 
-from surefoot import metrics  # noqa: E402
 from surefoot.models.records import Calibration  # noqa: E402
 
 WORDS = "the a cat dog bird sat ran flew on in mat park tree red blue not is was big small old new".split()
@@ -517,7 +515,7 @@ def test_it_learns_and_resumes_to_the_same_weights(precision, encoder, tmp_path)
         most=64,
         precision=precision,
     )
-    whole = train([tmp_path / "pairs.gz"], encoder, tmp_path / "whole", settings, device="cpu")
+    whole, _ = train([tmp_path / "pairs.gz"], encoder, tmp_path / "whole", settings, device="cpu")
     pairs = toy_pairs(200, seed=9)
     logits = score_pairs(whole, [(pair.premise, pair.claim) for pair in pairs], device="cpu", most=64)
     right = [CLASSES[int(row.argmax())] == pair.label for row, pair in zip(logits, pairs, strict=True)]
@@ -525,7 +523,7 @@ def test_it_learns_and_resumes_to_the_same_weights(precision, encoder, tmp_path)
 
     # Stopped twice on the way, it ends where the run without a stop ends.
     for minutes in (0.01, 0.01, 0):
-        last = train(
+        last, _ = train(
             [tmp_path / "pairs.gz"], encoder, tmp_path / "parts", settings, device="cpu", minutes=minutes
         )
     assert torch.load(tmp_path / "parts" / "state.pt", weights_only=True)["seen"] >= settings.budget
@@ -547,7 +545,7 @@ def test_an_unknown_precision_is_refused(encoder, tmp_path):
 def test_word_vectors_and_frozen_layers_do_not_move(encoder, tmp_path):
     write_pairs(tmp_path / "pairs.gz", toy_pairs(100))
     settings = Settings(rate=1e-2, budget=2000, warmup=10, frozen=1, batch_tokens=300, most=64)
-    out = train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", settings, device="cpu")
+    out, _ = train([tmp_path / "pairs.gz"], encoder, tmp_path / "run", settings, device="cpu")
     before, after = Network.load(encoder).state_dict(), Network.load(out).state_dict()
     moved = {name for name in before if not torch.allclose(before[name], after[name], atol=2e-3)}
     assert "words.weight" not in moved
@@ -642,7 +640,7 @@ def test_a_teacher_of_another_family_teaches(encoder, tmp_path):
         rate=2e-3, layer_decay=1.0, head_rate=1.0, batch_tokens=200, budget=60_000, warmup=2_000, most=64
     )
     # Toy pairs are few different ones: parts by text would leave kinds of pairs out.
-    teacher = train([tmp_path / "pairs.gz"], base, tmp_path / "teacher", settings, device="cpu")
+    teacher, _ = train([tmp_path / "pairs.gz"], base, tmp_path / "teacher", settings, device="cpu")
     write_pairs(tmp_path / "unlabelled.gz", [replace(pair, label="neutral") for pair in pairs])
     arguments = ["label", "--teacher", str(teacher), "--data", str(tmp_path / "unlabelled.gz")]
     assert command_line.main([*arguments, "--out", str(tmp_path / "taught"), "--device", "cpu"]) == 0
@@ -650,7 +648,7 @@ def test_a_teacher_of_another_family_teaches(encoder, tmp_path):
     taught = read_pairs(chunk)
     assert sorted(pair.claim for pair in taught) == sorted(pair.claim for pair in pairs)
     assert all(sum(pair.teacher) == pytest.approx(1, abs=1e-4) for pair in taught)
-    student = train([chunk], encoder, tmp_path / "student", replace(settings, taught=1.0), device="cpu")
+    student, _ = train([chunk], encoder, tmp_path / "student", replace(settings, taught=1.0), device="cpu")
     fresh = toy_pairs(200, seed=9)
     logits = score_pairs(student, [(pair.premise, pair.claim) for pair in fresh], device="cpu", most=64)
     right = [CLASSES[int(row.argmax())] == pair.label for row, pair in zip(logits, fresh, strict=True)]
@@ -766,6 +764,134 @@ train([pairs], init, out, Settings(batch_tokens=200, most=64), device="cpu")
     assert torch.load(tmp_path / "run" / "state.pt", weights_only=True)["seen"] > 0
 
 
+# --- long runs -----------------------------------------------------------------------------------------
+
+
+def long_run(folder: Path, encoder: Path, budget: int) -> Path:
+    folder.mkdir(exist_ok=True)
+    write_pairs(folder / "pairs.gz", toy_pairs(100))
+    phase = {"data": ["pairs.gz"], "batch_tokens": 200, "most": 64, "falling": 0.0, "rate": 1e-3}
+    plan = {
+        "init": str(encoder),
+        "measure": {"families": 1, "minutes": 0},
+        "phases": [
+            {"name": "one", "budget": 1000, **phase},
+            {"name": "two", "budget": budget, "seed": 2, **phase},
+        ],
+    }
+    (folder / "plan.json").write_text(json.dumps(plan))
+    return folder
+
+
+def test_a_long_run_goes_through_its_phases_and_may_be_made_longer(encoder, tmp_path):
+    folder = long_run(tmp_path / "run", encoder, 1500)
+    last = run(folder, device="cpu")
+    assert last == folder / "two" / "checkpoint"
+    assert json.loads((folder / "one" / "done.json").read_text("utf-8"))["tokens"] >= 1000
+    seen = torch.load(folder / "two" / "state.pt", weights_only=True)["seen"]
+    assert run(folder, device="cpu") == last
+    assert torch.load(folder / "two" / "state.pt", weights_only=True)["seen"] == seen  # nothing is done twice
+    (folder / "two" / "done.json").unlink()
+    run(long_run(tmp_path / "run", encoder, 3000), device="cpu")
+    assert torch.load(folder / "two" / "state.pt", weights_only=True)["seen"] >= 3000
+
+
+def test_a_phase_starts_from_the_one_before(encoder, tmp_path):
+    folder = long_run(tmp_path / "run", encoder, 0)
+    plan = json.loads((folder / "plan.json").read_text("utf-8"))
+    plan["phases"] = plan["phases"][:1]
+    (folder / "plan.json").write_text(json.dumps(plan))
+    first = Network.load(run(folder, device="cpu")).state_dict()
+    plan["phases"].append({**plan["phases"][0], "name": "two", "rate": 0.0, "budget": 10})
+    (folder / "plan.json").write_text(json.dumps(plan))
+    second = Network.load(run(folder, device="cpu")).state_dict()
+    assert all(torch.allclose(first[name], second[name], atol=1e-3) for name in first)
+    assert not torch.equal(
+        first["layers.1.up.weight"], Network.load(encoder).state_dict()["layers.1.up.weight"]
+    )
+
+
+def test_twins_are_learnt_in_one_batch(encoder):
+    from tokenizers import Tokenizer
+
+    pairs = [replace(pair, twin=str(index // 2)) for index, pair in enumerate(toy_pairs(400))]
+    rows = encode(pairs, Tokenizer.from_file(str(encoder / "tokenizer.json")), 64)
+    rows = [replace(row, weight=float(index // 2)) for index, row in enumerate(rows)]
+    together = apart = 0
+    for batch in batches(rows, tokens=400, seed=1, epoch=0):
+        names = batch.weights.tolist()
+        together += sum(names.count(name) == 2 for name in names)
+        apart += sum(names.count(name) == 1 for name in names)
+    assert together + apart == 400
+    assert apart < 40  # only at the edges of batches
+
+
+def test_a_fifth_of_the_families_is_held_out():
+    held, kept = read_families(held_out=True), read_families(held_out=False)
+    assert 0.1 < len(held) / (len(held) + len(kept)) < 0.3
+    assert not {row["passage"] for row in held} & {row["passage"] for row in kept}
+    for twins in family_pairs(held_out=False, copies=2, seed=1):
+        assert len({pair.premise for pair in twins}) == 1
+        assert {pair.label for pair in twins} == {"entailment", "contradiction", "neutral"}
+        assert not any("{" in pair.premise + pair.claim for pair in twins)
+
+
+@pytest.fixture(scope="module")
+def contrasts() -> list[list[Pair]]:
+    spacy = pytest.importorskip("spacy")
+    pytest.importorskip("lemminflect")
+    assert spacy
+    from training.verify.clauses import parser
+    from training.verify.contrast import contrast_pairs
+
+    text = (
+        "Ines Duarte succeeded Paulo Reis in 2021. The judge praised the lawyer. "
+        "Oslo is the capital of Norway. The ship was built by Harold Finch in 1912."
+    )
+    documents = [("toy", doc) for doc in parser().pipe([text] * 20)]
+    try:
+        return [twins for seed in range(10) for twins in contrast_pairs(documents, seed=seed)]
+    except FileNotFoundError:
+        pytest.skip("WordNet is not installed")
+
+
+def test_contrast_claims_are_true_of_one_passage_and_false_of_its_twin(contrasts):
+    roles = [twins for twins in contrasts if twins[0].kind.startswith(("roles", "other agent"))]
+    assert roles
+    for twins in roles:
+        assert len({pair.twin for pair in twins}) == 1
+        labels = {(pair.premise, pair.claim): pair.label for pair in twins}
+        for claim in {pair.claim for pair in twins}:
+            assert {label for (_, one), label in labels.items() if one == claim} == {
+                "entailment",
+                "not_entailment",
+            }
+
+
+@pytest.mark.parametrize(
+    ("claim", "label"),
+    [
+        ("Ines Duarte succeeded Paulo Reis in 2021.", "entailment"),
+        ("Paulo Reis succeeded Ines Duarte in 2021.", "not_entailment"),
+        ("The lawyer was praised by the judge.", "entailment"),
+        ("The judge was praised by the lawyer.", "not_entailment"),
+        ("Harold Finch built the ship in 1912.", "entailment"),
+        ("Ines Duarte did not succeed Paulo Reis in 2021.", "contradiction"),
+    ],
+)
+def test_what_is_made_of_a_clause(contrasts, claim, label):
+    original = "Ines Duarte succeeded Paulo Reis in 2021. The judge praised the lawyer."
+    found = [
+        pair.label
+        for twins in contrasts
+        for pair in twins
+        if pair.claim == claim
+        and (pair.premise in original or original in pair.premise or "Finch" in claim)
+        and not ("not" in claim and "not" in pair.premise)
+    ]
+    assert label in found
+
+
 # --- features and decision -----------------------------------------------------------------------------
 
 
@@ -778,10 +904,8 @@ def test_features_are_finite_and_in_step_with_the_source():
     for selected in (true, false):
         assert len(selected.features) == len(FEATURES)
         assert np.isfinite(selected.features).all()
-    for name in ("unseen_all", "unseen_near", "figures_missing", "names_missing"):
-        assert true.features[FEATURES.index(name)] < false.features[FEATURES.index(name)]
-    for name in ("overlap", "aligned", "bigrams"):
-        assert true.features[FEATURES.index(name)] > false.features[FEATURES.index(name)]
+    for name, sign in (("unseen", -1), ("aligned", 1)):
+        assert sign * (true.features[FEATURES.index(name)] - false.features[FEATURES.index(name)]) > 0
 
 
 @pytest.mark.parametrize("claim", ["", "!!!", "\ud800", "7", "NOT", "x" * 3000])
@@ -790,21 +914,22 @@ def test_odd_claims_do_not_raise(claim):
     Reader([""]).select(claim)
 
 
+def inputs_with(logits: list[list[list[float]]]) -> np.ndarray:
+    selected = Selected("c", ("p",), (1.0, 1.0, 1.0), (0.0,) * len(FEATURES), verbatim=False)
+    items = [Item("a", str(index), False, "", False, selected) for index in range(len(logits))]
+    return inputs_of(items, np.asarray(logits))
+
+
 def test_the_second_premise_is_not_read_where_the_first_settles():
-    sure, against = [6.0, 0.0, 0.0], [0.0, 0.0, 6.0]
-    logits = np.asarray([[sure, against], [against, sure], [sure, [np.nan] * 3]])
-    found = nli_of(logits, [(1.0, 1.0)] * 3)
-    assert found[0, 3] < 0.01  # not read
-    assert found[1, 3] > 0.9
-    assert found[1, 0] == pytest.approx(found[0, 0])
-    assert found[2, 0] == pytest.approx(found[2, 2])
+    sure, surer, against, none = [4.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 6.0], [np.nan] * 3
+    found = inputs_with([[sure, surer, none], [against, surer, none], [sure, none, none]])
+    assert found[0, 0] == found[2, 0] < found[1, 0]
 
 
 def test_the_third_premise_is_read_only_where_the_others_leave_the_claim_in_doubt():
     doubt, likely, better = [0.0, 2.0, 1.0], [2.0, 0.0, 1.0], [2.2, 0.0, 1.0]
     none = [np.nan] * 3
-    logits = np.asarray([[doubt, doubt, better], [doubt, likely, better], [doubt, none, better]])
-    found = nli_of(logits, [(1.0, 1.0, 1.0)] * 3)
+    found = inputs_with([[doubt, doubt, better], [doubt, likely, better], [doubt, none, better]])
     assert found[0, 0] == found[2, 0] > found[1, 0] > 0
 
 
@@ -813,71 +938,15 @@ def test_kept_logits_of_fewer_premises_are_refused(encoder, tmp_path):
     write_items(tmp_path / "items.gz", items)
     arguments = ["evaluate", "--checkpoint", str(encoder), "--items", str(tmp_path / "items.gz")]
     arguments += ["--logits", str(tmp_path / "kept.npy")]
-    np.save(tmp_path / "kept.npy", logits)
-    assert logits.shape == (6, 2, 3)
+    np.save(tmp_path / "kept.npy", logits[:, :2])
     with pytest.raises(SystemExit, match="fewer premises"):
         command_line.main(arguments)
-    np.save(tmp_path / "kept.npy", np.concatenate([logits, logits[:, :1] * np.nan], axis=1))
+    np.save(tmp_path / "kept.npy", logits)
     assert command_line.main(arguments) in (None, 0)
 
 
-def test_what_a_decision_gains_on_its_parts_is_paired_by_group():
-    rng = np.random.default_rng(0)
-    selected = Selected("c", ("p",), (1.0,), (0.0,) * len(FEATURES), False)
-    items = [
-        Item(name, f"{name}{index // 2}", index % 2 == 1, "", False, selected)
-        for name in ("one", "two", "answers.qa")
-        for index in range(80)
-    ]
-    good = np.asarray([not item.bad for item in items])
-    noise = rng.normal(size=len(items))
-    whole = good * 2.0 + noise
-    systems = {"same": whole * 3, "weak": good * 0.5 + noise, "better": good * 9.0 + noise, "random": noise}
-    found = gains(items, whole, systems)
-    assert list(found) == ["one", "two"]
-    for row in found.values():
-        assert row["gain"]["same"] == {"value": 0.0, "ci": [0.0, 0.0]}
-        assert row["gain"]["weak"]["ci"][0] > 0.05
-        assert row["gain"]["better"]["ci"][1] < 0
-        low, high = row["gain"]["random"]["ci"]
-        assert low < row["gain"]["random"]["value"] < high
-    here = [index for index, item in enumerate(items) if item.set == "one"]
-    assert found["one"]["auroc"]["weak"] == pytest.approx(metrics.auroc(good[here], systems["weak"][here]))
-    # An abstention scores 0 in every system.
-    silent = [replace(item, selected=None) for item in items]
-    assert gains(silent, whole, systems)["one"]["auroc"] == dict.fromkeys(("decision", *systems), 0.5)
-    assert parts_table(found).splitlines()[2].startswith("| one | ")
-
-
-def test_parts_are_among_the_figures_of_a_decision(encoder, tmp_path, capsys):
-    items, logits = made_items(40)
-    logits = np.concatenate([logits, logits[:, :1] * np.nan], axis=1)
-    write_items(tmp_path / "items.gz", items)
-    np.save(tmp_path / "kept.npy", logits)
-    shared = ["--checkpoint", str(encoder), "--logits", str(tmp_path / "kept.npy")]
-    decision = ["--held", str(tmp_path / "items.gz"), "--out", str(tmp_path / "decision.json")]
-    candidate = ["--candidate", "nli + contradiction + alignment, gated"]
-    assert command_line.main(["calibrate", *shared, *decision, *candidate]) == 0
-    arguments = [
-        "evaluate",
-        *shared,
-        "--items",
-        str(tmp_path / "items.gz"),
-        "--json",
-        str(tmp_path / "out.json"),
-    ]
-    capsys.readouterr()
-    assert command_line.main([*arguments, "--decision", str(tmp_path / "decision.json")]) == 0
-    parts = json.loads((tmp_path / "out.json").read_text("utf-8"))["parts"]
-    assert set(parts) == {item.set for item in items}
-    for row in parts.values():
-        assert set(row["gain"]) == {"network", "alignment", "share of unseen words"}
-    assert "| set | decision | network | alignment | share of unseen words |" in capsys.readouterr().out
-
-
 def test_contradiction_against_neutral_is_that_of_the_best_premise():
-    logits = np.asarray([[[0.0, 2.0, 5.0], [1.0, 1.0, 0.5], [np.nan] * 3]])
-    found = nli_of(logits, [(1.0, 1.0)])
+    found = inputs_with([[[0.0, 2.0, 5.0], [1.0, 1.0, 0.5], [np.nan] * 3]])
     assert found[0, INPUTS.index("contradiction_odds")] == -0.5
 
 
@@ -903,37 +972,26 @@ def test_what_is_selected_is_what_the_package_reads(monkeypatch):
     assert read == [premise for premise in selected.premises if premise]
 
 
-def fitted(*, gated: bool = False) -> tuple[Decision, np.ndarray, np.ndarray]:
+def test_the_decision_has_five_numbers_and_is_monotone():
     rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(600, len(INPUTS)))
-    inputs[:, INPUTS.index("source_words")] += 4.8
-    signal = inputs[:, INPUTS.index("entailment")] - inputs[:, INPUTS.index("unseen_all")]
-    labels = signal + rng.normal(size=600) > 0
-    weights = balanced_weights(["a"] * 600, labels)
-    options = {"use": list(SIGNS), "products": [("entailment", "aligned")], "penalty": 1e-3, "gated": gated}
-    return fit(inputs, labels, weights, **options), inputs, labels
-
-
-@pytest.mark.parametrize("gated", [False, True])
-def test_the_decision_is_monotone_in_every_input(gated):
-    decision, inputs, labels = fitted(gated=gated)
-    base = decision.value(inputs)
-    assert np.mean((base > 0) == labels) > 0.75
-    for name, sign in SIGNS.items():
+    inputs = rng.normal(size=(600, 4)) + np.asarray([0, 0, 0, 4.8])
+    good = inputs[:, 0] - 0.5 * inputs[:, 1] + rng.normal(size=600) > 0
+    decision = fit(inputs, good, balanced_weights(["a"] * 600, good))
+    assert [len(term["rise"]) for term in decision["terms"]] == [1, 1, 1]
+    base = support_of(decision, inputs)
+    assert np.mean((base > 0.5) == good) > 0.75
+    for column, sign in enumerate(SIGNS):
         moved = inputs.copy()
-        moved[:, INPUTS.index(name)] += 0.7
-        assert (sign * (decision.value(moved) - base) >= -1e-9).all(), name
+        moved[:, column] += 0.7
+        assert (sign * (support_of(decision, moved) - base) >= -1e-9).all()
+    # An input that misleads gets no weight rather than one of the wrong sign.
+    turned = fit(inputs, ~good, balanced_weights(["a"] * 600, ~good))
+    assert turned["terms"][0]["rise"] == [0.0]
 
 
-def test_the_decision_survives_json():
-    decision, inputs, _ = fitted(gated=True)
-    read = Decision.from_json(json.loads(json.dumps(decision.to_json())))
-    assert np.abs(read.support(inputs) - decision.support(inputs)).max() < 0.01
-
-
-def made_items(count: int = 240) -> tuple[list[Item], np.ndarray]:
+def made_items(count: int = 240, sets: str = "abc") -> tuple[list[Item], np.ndarray]:
     rng = np.random.default_rng(5)
-    items, logits = [], np.full((count, 2, 3), np.nan, dtype=np.float32)
+    items, logits = [], np.full((count, 3, 3), np.nan, dtype=np.float32)
     for index in range(count):
         good = bool(rng.random() < 0.5)
         features = rng.random(len(FEATURES))
@@ -941,76 +999,58 @@ def made_items(count: int = 240) -> tuple[list[Item], np.ndarray]:
         logits[index, 0] = rng.normal(size=3) + ([1.5, 0, 0] if good else [0, 0.8, 0.8])
         selected = Selected("claim", ("premise",), (0.9,), tuple(features.tolist()), verbatim=False)
         label = "supported" if good else "unsupported"
-        items.append(Item("abc"[index % 3], str(index), not good, label, not good, selected))
+        items.append(Item(sets[index % len(sets)], str(index), not good, label, not good, selected))
     return items, logits
 
 
-def test_calibration_is_judged_on_sets_it_did_not_see():
-    items, logits = made_items()
-    found = calibrated(items, logits)
-    assert found["held"]["all"]["mean"]["auroc"] > 0.75
-    assert found["calibration"]["review_low"] <= 0.5 <= found["calibration"]["review_high"]
-    assert found["platt"]["a"] > 0
+def halves() -> tuple[list[Item], np.ndarray]:
+    items, logits = made_items(360)
+    names = (*CHOOSING[:2], REPORTING[0], "ragtruth.qa")
+    return [replace(item, set=names[index % 4]) for index, item in enumerate(items)], logits
+
+
+def test_the_package_computes_what_was_fitted():
+    held, development = made_items(), halves()
+    found = calibrated(held, development)
+    calibration = Calibration.from_dict(json.loads(json.dumps(found["calibration"])))
+    inputs = inputs_of(*development)
+    expected = support_of(found["calibration"]["decision"], inputs)
+    names = ("contradiction_odds", "aligned", "source_words")
+    for row, support in zip(inputs.tolist(), expected, strict=True):
+        features = dict(zip(names, row[1:], strict=True))
+        assert calibration.support(row[0], features) == pytest.approx(support, abs=1e-6)
     low, high = found["presets"]["general"]["band"]
     assert 0 < low <= 0.5 <= high < 1
     assert found["presets"]["general"]["false_pass"] <= 0.12
-    assert all(value is None or value < 0.2 for value in found["ece"].values())
 
 
-@pytest.mark.parametrize(
-    "candidate",
-    [
-        "nli + alignment + unseen, gated",
-        "nli + contradiction + alignment",
-        "nli + contradiction + alignment, gated",
-    ],
-)
-def test_the_package_computes_what_was_fitted(candidate):
-    items, logits = made_items()
-    found = calibrated(items, logits, candidate=candidate)
-    calibration = Calibration.from_dict(json.loads(json.dumps(found["calibration"])))
-    inputs = inputs_of(items, logits)
-    expected = Decision.from_json(found["decision"]).support(inputs)
-    names = ("contradiction_odds", "aligned", "unseen_near", "overlap", "source_words")
-    columns = {name: INPUTS.index(name) for name in names}
-    for row, support in zip(inputs, expected, strict=True):
-        features = {name: float(row[column]) for name, column in columns.items()}
-        odds = float(row[INPUTS.index("entailment")])
-        assert calibration.support(odds, features) == pytest.approx(support, abs=1e-4)
+def test_the_reporting_half_has_no_say_in_the_decision():
+    held, (items, logits) = made_items(), halves()
+    turned = [replace(item, bad=not item.bad) if item.set in REPORTING else item for item in items]
+    assert calibrated(held, (items, logits)) == calibrated(held, (turned, logits))
+    turned = [replace(item, bad=not item.bad) if item.set in CHOOSING else item for item in items]
+    assert calibrated(held, (items, logits)) != calibrated(held, (turned, logits))
+    assert not set(CHOOSING) & set(REPORTING)
 
 
-def test_development_sets_move_trust_in_the_network_scale_shifts_and_bands_only():
-    items, logits = made_items()
-    alone = calibrated(items, logits)
-    some = [index for index, item in enumerate(items) if item.set in "ab"]
-    both = calibrated(items, logits, development=([items[i] for i in some], logits[some]))
-    assert both["candidate"] == alone["candidate"]
-    ratios: dict[bool, list[float]] = {True: [], False: []}
-    for one, two in zip(alone["decision"]["terms"], both["decision"]["terms"], strict=True):
-        network = one["input"] in ("entailment", "contradiction_odds")
-        ratios[network] += [b / a for a, b in zip(one["rise"], two["rise"], strict=True) if a > 0.05]
-    for found in ratios.values():
-        assert max(found) == pytest.approx(min(found), rel=0.05)
-    trust = ratios[True][0] / ratios[False][0]
-    assert min(abs(trust / factor - 1) for factor in TRUST) < 0.05
-    assert both["calibration"] != alone["calibration"]
-    assert both["held"] == alone["held"]
-
-
-def test_a_development_set_has_no_say_in_what_is_said_of_it_left_out():
-    items, logits = made_items()
-    inputs = inputs_of(items, logits)
-    decision = settle(items, inputs, CANDIDATES["nli + contradiction + alignment, gated"])
-    found = left_out(decision, items, inputs)
-    # Other labels of one set change the figures of the others, whose decisions saw it, not its own ranking.
-    turned = [replace(item, bad=not item.bad) if item.set == "a" else item for item in items]
-    other = left_out(decision, turned, inputs)
-    assert found is not None
-    assert other is not None
-    assert other["a"]["auroc"] == pytest.approx(1 - found["a"]["auroc"])
-    assert other["b"]["ece"] != pytest.approx(found["b"]["ece"])
-    one = [index for index, item in enumerate(items) if item.set == "a"]
-    assert left_out(decision, [items[index] for index in one], inputs[one]) is None
+def test_calibrate_and_evaluate_work_from_the_command_line(encoder, tmp_path, capsys):
+    for name, (items, logits) in {"held": made_items(), "development": halves()}.items():
+        write_items(tmp_path / f"{name}.gz", items)
+        np.save(tmp_path / f"{name}.npy", logits)
+    shared = ["--checkpoint", str(encoder)]
+    development = ["--development", str(tmp_path / "development.gz")]
+    development += ["--development-logits", str(tmp_path / "development.npy")]
+    held = ["--held", str(tmp_path / "held.gz"), "--logits", str(tmp_path / "held.npy")]
+    out = tmp_path / "decision.json"
+    assert command_line.main(["calibrate", *shared, *held, *development, "--out", str(out)]) == 0
+    arguments = ["evaluate", *shared, "--items", str(tmp_path / "development.gz")]
+    arguments += ["--logits", str(tmp_path / "development.npy"), "--decision", str(out)]
+    capsys.readouterr()
+    assert command_line.main([*arguments, "--json", str(tmp_path / "figures.json")]) == 0
+    figures = json.loads((tmp_path / "figures.json").read_text("utf-8"))
+    assert set(figures) == {"seen words", "network", "decision"}
+    assert figures["decision"]["halves"]["choosing half"]["auroc"] > 0.8
+    assert "| reporting half | " in capsys.readouterr().out
 
 
 def test_items_survive_the_disk(tmp_path):
@@ -1020,11 +1060,17 @@ def test_items_survive_the_disk(tmp_path):
     assert read_items(tmp_path / "items.gz") == items
 
 
+def scored(odds: list[float]) -> np.ndarray:
+    logits = np.full((len(odds), 3, 3), np.nan)
+    logits[:, 0] = [[value, 0.0, -30.0] for value in odds]
+    return logits
+
+
 def test_figures_count_what_was_not_checked_as_not_supported():
     items = [Item("a", str(index), index > 1, "", index > 1, None) for index in range(4)]
     selected = Selected("c", ("p",), (1.0,), (0.0,) * len(FEATURES), verbatim=False)
     items[0] = Item("a", "0", False, "", False, selected)
-    figures = claim_figures(items, np.ones(4))["a"]
+    figures = evaluated(items, scored([3.0] * 4), None)["network"]["sets"]["a"]
     assert figures["false_strip"] == 0.5
     assert figures["false_pass"] == 0.0
     assert figures["balanced_accuracy"] == 0.75
@@ -1036,7 +1082,7 @@ def test_an_answer_is_as_good_as_its_worst_claim():
         return Item("r.qa", group, answer_bad, "", answer_bad, selected)
 
     items = [item("1", True), item("1", True), item("2", False), item("2", False)]
-    figures = answer_figures(items, np.asarray([0.9, 0.2, 0.8, 0.7]))["all"]
+    figures = evaluated(items, scored([2.0, -2.0, 1.5, 1.0]), None)["network"]["answers"]["all"]
     assert figures["auroc"] == 1.0
     assert figures["f1"] == 1.0
     assert figures["n"] == 2
@@ -1075,7 +1121,7 @@ def test_a_measured_sample_reads_answers_and_claims(tmp_path):
 
 
 def test_every_command_has_help(capsys):
-    for name in ("data", "train", "label", "average", "calibrate", "evaluate", "export"):
+    for name in ("data", "train", "run", "label", "average", "calibrate", "evaluate", "export"):
         with pytest.raises(SystemExit) as stopped:
             command_line.main([name, "--help"])
         assert stopped.value.code == 0

@@ -6,14 +6,15 @@
         --out WORK/taught
     python -m training.verify average --models WORK/trunk/checkpoint WORK/branch/checkpoint --out WORK/mean
     python -m training.verify calibrate --checkpoint WORK/trunk/checkpoint --held WORK/held.jsonl.gz \
-        --out decision.json
+        --development WORK/measured.jsonl.gz --out decision.json
     python -m training.verify evaluate --checkpoint WORK/trunk/checkpoint --items WORK/measured.jsonl.gz \
         --decision decision.json
     python -m training.verify export --checkpoint WORK/trunk/checkpoint --decision decision.json
 
 Each command has ``--help``. Training resumes where it was stopped, gives the same weights for the same seed
-and number of threads, and uses a GPU where there is one. Nothing is trained on the sets that ``--dev`` names;
-``calibrate --development`` takes a few numbers of the decision from them.
+and number of threads, and uses a GPU where there is one. Nothing is trained on the sets that ``--dev``
+names; ``calibrate`` takes the decision's five numbers from held-out training claims and from one half of
+them.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _data_parser(commands.add_parser("data", help="make pairs, held-out claims, and the measured sample"))
     _train_parser(commands.add_parser("train", help="train, or go on with a run"))
+    run = commands.add_parser("run", help="a long training in phases, by a plan; goes on where it was")
+    run.set_defaults(run=_run)
+    run.add_argument("--resume", type=Path, required=True, metavar="DIR", help="folder with plan.json")
+    run.add_argument("--minutes", type=float, default=0, help="stop after so long, resumable")
+    run.add_argument("--device", default="auto", help="auto, cpu or cuda")
     _label_parser(commands.add_parser("label", help="a larger network's opinion of pairs, to learn from"))
     average = commands.add_parser("average", help="mean of the weights of checkpoints")
     average.set_defaults(run=_average)
@@ -68,11 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "calibrate":
             command.add_argument("--held", type=Path, required=True, help="held.jsonl.gz of the data command")
             command.add_argument("--out", type=Path, required=True, help="JSON to write")
-            command.add_argument(
-                "--development", type=Path, help="measured.jsonl.gz: trust, scale, shifts and presets from it"
-            )
+            command.add_argument("--development", type=Path, required=True, help="measured.jsonl.gz")
             command.add_argument("--development-logits", type=Path, help="as --logits, for --development")
-            command.add_argument("--candidate", help="the decision to take; the best one by default")
             command.add_argument("--false-pass", type=float, default=0.1, help="of the upper threshold")
         else:
             command.add_argument(
@@ -177,20 +180,25 @@ def _train(options: argparse.Namespace) -> None:
         **{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)}
     )
     weights = {name: float(value) for name, _, value in (item.partition("=") for item in options.weights)}
-    print(
-        train(
-            options.data,
-            options.init,
-            options.out,
-            settings,
-            source_weights=weights,
-            part=tuple(options.part),
-            device=options.device,
-            threads=options.threads,
-            minutes=options.minutes,
-            save_every=options.save_every,
-        )
+    checkpoint, _ = train(
+        options.data,
+        options.init,
+        options.out,
+        settings,
+        source_weights=weights,
+        part=tuple(options.part),
+        device=options.device,
+        threads=options.threads,
+        minutes=options.minutes,
+        save_every=options.save_every,
     )
+    print(checkpoint)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from training.verify.run import run
+
+    print(run(options.resume, minutes=options.minutes, device=options.device))
 
 
 def _label(options: argparse.Namespace) -> None:
@@ -253,19 +261,15 @@ def _scored(
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    from training.verify.calibrate import CANDIDATES, calibrated
+    from training.verify.decision import calibrated
 
-    items, logits = _scored(options, options.held, options.logits)
-    development = None
-    if options.development:
-        development = _scored(options, options.development, options.development_logits)
-    if options.candidate and options.candidate not in CANDIDATES:
-        raise SystemExit(f"--candidate must be one of {', '.join(CANDIDATES)}")
     found = calibrated(
-        items, logits, candidate=options.candidate, false_pass=options.false_pass, development=development
+        _scored(options, options.held, options.logits),
+        _scored(options, options.development, options.development_logits),
+        false_pass=options.false_pass,
     )
     options.out.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
-    print(json.dumps({key: found[key] for key in ("candidate", "held", "presets", "platt")}, indent=2))
+    print(json.dumps(found, indent=2))
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -273,7 +277,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
     items, logits = _scored(options, options.items, options.logits)
     decision = json.loads(options.decision.read_text("utf-8")) if options.decision else None
-    found = evaluated(items, logits, decision)
+    found = evaluated(items, logits, decision and decision["calibration"]["decision"])
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
     print(shown(found))

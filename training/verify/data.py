@@ -8,6 +8,12 @@
     pairs in the shapes of the package, with hard negatives.
 ``mixed.jsonl.gz``
     all of these, a share of the short ones, and others of them crowded; some claims as in a conversation.
+``meetings.jsonl.gz``
+    summaries of meetings: other speakers, other turns.
+``families.jsonl.gz``
+    copies of hand-written statements.
+``contrast.jsonl.gz``
+    pairs made from parsed sentences; needs spaCy, lemminflect and WordNet.
 ``held.jsonl.gz``
     claims of held-out documents with their selected premises: thresholds and the decision are fitted on them.
 ``measured.jsonl.gz``
@@ -30,8 +36,12 @@ from pathlib import Path
 from typing import Final
 
 from training.verify.augment import chatty, crowded, doubled
+from training.verify.clauses import parser
+from training.verify.contrast import contrast_pairs
+from training.verify.families import family_pairs
 from training.verify.leaks import claim_only
 from training.verify.measured import Item, answer_items, discover_sets, grounding_items, write_items
+from training.verify.meetings import meeting_cases
 from training.verify.pairs import Pair, write_pairs
 from training.verify.questions import question_claims
 from training.verify.selection import Reader
@@ -241,6 +251,15 @@ def product_pairs(
     return pairs
 
 
+def meeting_pairs(folder: Path, banned: Collection[str], *, seed: int) -> list[Pair]:
+    """Pairs in the package's shapes from summaries of meetings, shuffled."""
+    rows = [row for name in _present(folder, ("qmsum",)) for row in read_set(folder, name)]
+    rows = [row for row in rows if not _held_document(row) and _clean(row, banned)]
+    pairs = list(pairs_of(meeting_cases(rows, seed=seed), seed=seed))
+    random.Random(f"{seed}:meetings").shuffle(pairs)
+    return pairs
+
+
 def _doubled_pairs(folder: Path, banned: Collection[str], *, seed: int, scale: float) -> Iterator[Pair]:
     for name in _present(folder, DOUBLED):
         rows = [row for row in read_set(folder, name) if not _held_document(row) and _clean(row, banned)]
@@ -261,6 +280,48 @@ def mixed_pairs(
     found = [chatty(pair, seed=seed) if rng.random() < CHATTY_SHARE else pair for pair in found]
     rng.shuffle(found)
     return found
+
+
+CONTRAST: Final = {
+    "te_new_protocols": 20_000,
+    "fever_nli": 12_000,
+    "mnli": 9_000,
+    "scitail_dev": 1_500,
+    "cg2c": 700,
+    "defacto": 900,
+    "halueval_summ": 1_500,
+    "clapnq_answers": 1_500,
+    "halueval_qa": 3_000,
+    "scifact_abstract": 250,
+}
+"""Most texts of each set that are parsed for contrast pairs."""
+
+
+def contrast(
+    folder: Path, out: Path, banned: Collection[str], *, seed: int, scale: float = 1.0, processes: int = 1
+) -> int:
+    """Write ``contrast.jsonl.gz``: pairs made of parsed sentences; texts held out elsewhere are not used."""
+    texts: dict[str, str] = {}
+    for name in _present(folder, CONTRAST):
+        rows = list({row.premise: None for row in read_set(folder, name)})
+        rows = [
+            text
+            for text in rows
+            if not is_held_out(text)
+            and group_of(text) % 100 >= LONG_HELD
+            and normalised(text)[:300] not in banned
+        ]
+        random.Random(f"{seed}:contrast:{name}").shuffle(rows)
+        texts.update(dict.fromkeys((text[:5_000] for text in rows[: round(CONTRAST[name] * scale)]), name))
+    order = list(texts)
+    random.Random(f"{seed}:contrast").shuffle(order)
+    parsed = parser().pipe(order, batch_size=64, n_process=processes)
+    twins = list(contrast_pairs(((texts[doc.text], doc) for doc in parsed), seed=seed))
+    random.Random(f"{seed}:contrast").shuffle(twins)
+    pairs = list(chain.from_iterable(twins))
+    leak = claim_only(pairs)["all"]
+    (out / "contrast-claim-only.json").write_text(json.dumps({"all": leak}) + "\n", "utf-8")
+    return write_pairs(out / "contrast.jsonl.gz", pairs)
 
 
 def _product_part(rows: Sequence[Row], *, seed: int) -> list[Pair]:
@@ -340,6 +401,12 @@ def build(
         "edited": write_pairs(out / "edited.jsonl.gz", edited_pairs(human, seed=seed)),
         "product": write_pairs(out / "product.jsonl.gz", product),
         "mixed": write_pairs(out / "mixed.jsonl.gz", mixed_pairs(human, product, seed=seed, scale=scale)),
+        "meetings": write_pairs(out / "meetings.jsonl.gz", meeting_pairs(train, banned, seed=seed)),
+        "families": write_pairs(
+            out / "families.jsonl.gz",
+            chain.from_iterable(family_pairs(held_out=False, copies=round(40 * scale), seed=seed)),
+        ),
+        "contrast": contrast(train, out, banned, seed=seed, scale=scale),
         "held": write_items(out / "held.jsonl.gz", held_items(train, banned, seed=seed, scale=scale)),
     }
     if dev is not None:

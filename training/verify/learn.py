@@ -10,7 +10,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -133,7 +133,8 @@ def train(
     threads: int = 1,
     minutes: float = 0,
     save_every: float = 10,
-) -> Path:
+    saved: Callable[[Path, int, float], None] | None = None,
+) -> tuple[Path, int]:
     """Train, or go on with what ``out`` holds; SIGTERM saves and ends it.
 
     Args:
@@ -147,9 +148,10 @@ def train(
         threads: of PyTorch on a CPU.
         minutes: stop after so long, resumable; 0 is never.
         save_every: minutes between checkpoints.
+        saved: called after each checkpoint with its folder, the tokens seen and the latest mean loss.
 
     Returns:
-        The last checkpoint.
+        The last checkpoint, and how many tokens were seen in all.
     """
     if settings.precision not in ("float32", "bfloat16"):
         raise ValueError(f"precision must be float32 or bfloat16, not {settings.precision!r}")
@@ -163,7 +165,7 @@ def train(
     if part != (0.0, 1.0):
         record["part"] = list(part)
     told = out / "training.json"
-    if told.is_file() and json.loads(told.read_text("utf-8")) != json.loads(json.dumps(record)):
+    if told.is_file() and _same(json.loads(told.read_text("utf-8"))) != _same(json.loads(json.dumps(record))):
         raise ValueError(f"{out} holds a run with other settings; choose another folder")
     told.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
     tokenizer = Tokenizer.from_file(str(init / "tokenizer.json"))
@@ -185,7 +187,8 @@ def train(
         epoch, step, seen, spent = state["epoch"], state["step"], state["seen"], state["spent"]
     # Rows per batch on average: with it every pair weighs the same, in short batches and in long ones.
     usual = settings.batch_tokens / float(np.mean([len(row.ids) for row in rows]))
-    started = saved = time.monotonic()
+    started = last_saved = time.monotonic()
+    loss_now = float("nan")
     network.train()
 
     def save() -> None:
@@ -243,24 +246,32 @@ def train(
             seen += int(mask.sum())
             recent.append(float(loss.detach()) * usual / len(labels))
             if len(recent) == 25:
+                loss_now = sum(recent) / 25
                 passed = time.monotonic() - started
                 line = {
                     "epoch": epoch,
                     "step": step,
                     "tokens": seen,
-                    "loss": round(sum(recent) / 25, 4),
+                    "loss": round(loss_now, 4),
                     "rate": round(factor, 4),
                     "minutes": round((spent + passed) / 60, 1),
                 }
                 log.write(json.dumps(line) + "\n")
                 log.flush()
                 recent.clear()
-            if time.monotonic() - saved > 60 * save_every:
+            if time.monotonic() - last_saved > 60 * save_every:
                 step += 1
                 save()
-                saved = time.monotonic()
+                if saved is not None:
+                    saved(out / "checkpoint", seen, loss_now)
+                last_saved = time.monotonic()
         save()
-    return out / "checkpoint"
+    return out / "checkpoint", seen
+
+
+def _same(record: dict[str, object]) -> dict[str, object]:
+    """What must not change when a run goes on. A rate that never falls does not know where the run ends."""
+    return {key: value for key, value in record.items() if key != "budget" or record["falling"]}
 
 
 def _stream(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from benchmarks.datasets import AnswerRow, discover, load_answers, load_grounding, passages_of, sample
 from training.verify.selection import Reader, Selected
@@ -20,7 +21,23 @@ from surefoot.schema import ClaimKind
 from surefoot.segment import plain_text, segment_answer
 from surefoot.sources import coerce_sources
 
-__all__ = ["Item", "answer_items", "grounding_items", "read_items", "write_items"]
+__all__ = [
+    "CHOOSING",
+    "REPORTING",
+    "Item",
+    "answer_items",
+    "grounding_items",
+    "is_answer_set",
+    "read_items",
+    "write_items",
+]
+
+CHOOSING: Final = ("attributionbench", "begin", "control", "dialfact_small", "faithdial_audit", "fm2")
+"""Development sets that may be looked at while training, and that numbers may be chosen on."""
+
+REPORTING: Final = ("factscore", "healthver", "qmsum", "summedits", "wice_claim_full", "wice_claim_oracle")
+"""Development sets that nothing is chosen on; they are measured at the end. Sets that share documents are on
+one side: BEGIN, FaithDial and AttributionBench there, both parts of WiCE here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +120,9 @@ def read_items(path: Path) -> list[Item]:
     return found
 
 
-def sets_of(items: Sequence[Item]) -> list[str]:
-    """Names of the sets, sorted."""
-    return sorted({item.set for item in items})
+def is_answer_set(name: str) -> bool:
+    """Sets of answers are called ``NAME.TASK``."""
+    return "." in name
 
 
 def discover_sets(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:

@@ -27,7 +27,8 @@ LABELS: Final = ("entailment", "neutral", "contradiction", "not_entailment")
 class Pair:
     """One training pair; ``source`` names where it comes from and ``kind`` how it was made.
 
-    ``teacher``, where a larger network was asked: its probabilities of the three classes.
+    ``teacher``, where a larger network was asked: its probabilities of the three classes. Pairs of one
+    ``twin`` differ in what they say and hardly in their words; they are learnt in one batch.
     """
 
     premise: str
@@ -37,6 +38,7 @@ class Pair:
     kind: str = "given"
     weight: float = 1.0
     teacher: tuple[float, float, float] | None = None
+    twin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Encoded:
     label: int
     weight: float
     teacher: tuple[float, float, float] | None = None
+    twin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,9 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> int:
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 5, raw, mtime=0) as file:
         for pair in pairs:
             row = asdict(pair)
-            if pair.teacher is None:
-                del row["teacher"]
+            for name in ("teacher", "twin"):
+                if not row[name]:
+                    del row[name]
             file.write((json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8"))
             count += 1
     return count
@@ -123,7 +127,8 @@ def encode(pairs: Sequence[Pair], tokenizer: Tokenizer, most: int) -> list[Encod
             if end < _LEAST_PREMISE and over:
                 continue
             ids = np.concatenate([ids[:end], ids[whole:]])
-            found.append(Encoded(ids, second - over, LABELS.index(pair.label), pair.weight, pair.teacher))
+            label = LABELS.index(pair.label)
+            found.append(Encoded(ids, second - over, label, pair.weight, pair.teacher, pair.twin))
     return found
 
 
@@ -131,7 +136,7 @@ def batches(rows: Sequence[Encoded], *, tokens: int, seed: int, epoch: int) -> I
     """One epoch in random order, each batch of rows of nearly one length.
 
     Rows are shuffled, cut into large groups, sorted by length within a group, and the batches of a group are
-    shuffled again: lengths stay mixed over time, and little is padded.
+    shuffled again: lengths stay mixed over time, and little is padded. Twins stay side by side.
 
     Args:
         rows: everything.
@@ -139,10 +144,16 @@ def batches(rows: Sequence[Encoded], *, tokens: int, seed: int, epoch: int) -> I
         seed, epoch: fix the order.
     """
     rng = random.Random(f"{seed}:{epoch}")
-    order = list(range(len(rows)))
-    rng.shuffle(order)
+    together: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        together.setdefault(row.twin or f"#{index}", []).append(index)
+    families = list(together.values())
+    rng.shuffle(families)
+    longest_of = {index: max(len(rows[i].ids) for i in family) for family in families for index in family}
+    place = {index: number for number, family in enumerate(families) for index in family}
+    order = [index for family in families for index in family]
     for start in range(0, len(order), 4096):
-        group = sorted(order[start : start + 4096], key=lambda index: len(rows[index].ids))
+        group = sorted(order[start : start + 4096], key=lambda index: (longest_of[index], place[index]))
         made: list[list[int]] = [[]]
         for index in group:
             longest = len(rows[index].ids)
