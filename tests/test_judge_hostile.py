@@ -125,7 +125,7 @@ def test_every_flag_is_explained() -> None:
     assert [flag.value for flag in Flag if f"| `{flag}` |" not in text] == []
     assert f"run {len(ATTACKS)} attacks" in text
     found = sum(bool(find_attacks(attack)) for attack in EVASIVE)
-    assert f"Of {len(EVASIVE)} attacks written to get past it, {found} were flagged" in text
+    assert f"of {len(EVASIVE)} attacks written to get past it, {found} were flagged" in text
 
 
 # quoting
